@@ -1,0 +1,74 @@
+"""oldlight: act well when observations arrive late or never.
+
+Finite decision processes whose observations are delayed or lost on the way to the agent: the best policy that can really
+be executed, what the impairment costs, and how to act on it.
+
+>>> import oldlight as ol
+>>> problem = ol.ImpairedMDP(ol.instances.sensing_chain(0.8), ol.ConstantDelay(2), start=ol.WarmStart())
+>>> round(ol.solve(problem).value, 6)
+3.669276
+"""
+
+from oldlight import instances
+from oldlight.channels import (
+    BernoulliDelay,
+    CappedDelay,
+    ConstantDelay,
+    DelayChannel,
+    EmpiricalDelay,
+    GeometricDelay,
+    HeavyTailedDelay,
+    Loss,
+    StochasticDelay,
+)
+from oldlight.checks import TooLarge
+from oldlight.information import Information, Layout, belief
+from oldlight.mdp import TabularMDP
+from oldlight.planning import Solution, solve
+from oldlight.policies import (
+    BeliefPolicy,
+    BlackoutPolicy,
+    FunctionPolicy,
+    MarkovPolicy,
+    Policy,
+    TablePolicy,
+    load_policy,
+)
+from oldlight.problem import ImpairedMDP, Truncated, WarmStart, truncate
+from oldlight.simulation import Simulation, simulate
+
+__version__ = "0.1.0"
+
+__all__ = [
+    "BeliefPolicy",
+    "BernoulliDelay",
+    "BlackoutPolicy",
+    "CappedDelay",
+    "ConstantDelay",
+    "DelayChannel",
+    "EmpiricalDelay",
+    "FunctionPolicy",
+    "GeometricDelay",
+    "HeavyTailedDelay",
+    "ImpairedMDP",
+    "Information",
+    "Layout",
+    "Loss",
+    "MarkovPolicy",
+    "Policy",
+    "Simulation",
+    "Solution",
+    "StochasticDelay",
+    "TablePolicy",
+    "TabularMDP",
+    "TooLarge",
+    "Truncated",
+    "WarmStart",
+    "__version__",
+    "belief",
+    "instances",
+    "load_policy",
+    "simulate",
+    "solve",
+    "truncate",
+]

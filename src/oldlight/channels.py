@@ -1,0 +1,377 @@
+"""How observations travel from the process to the agent.
+
+**Delay.** The observation of step i (its state and reward) arrives at time i + d_i, before the action of that time is
+chosen. d_0 has the law `first`, and d_{i+1} = d_i + Δ_i with interarrival Δ_i ≥ 0 drawn from
+`interarrival[i, s_i, a_i, :]`, independent of s_{i+1} given (s_i, a_i). So observations arrive in order, at most one
+a step. What is delayed by H or more is only seen after the episode, so every law is folded at H: heavy tails are fine.
+
+The agent's question is always "does the next one arrive now?". Its answer is the hazard
+
+    θ_i(s, a, δ) = P(Δ_i = δ | Δ_i ≥ δ, s_i = s, a_i = a),      θ = 1 where P(Δ_i ≥ δ | s, a) = 0,
+
+where δ counts the steps since step i's own observation arrived.
+
+A *cap* k replaces d_i by min(d_i, k). The agent then knows at least as much, so the capped value is never lower.
+
+**Loss.** The observation of step h is seen at time h with probability λ_h; otherwise it is lost for good, and the agent
+knows that it was lost.
+
+Steps are counted from 0 (see `oldlight.mdp`).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from oldlight import checks
+
+Floats = NDArray[np.float64]
+
+
+@dataclass(frozen=True, eq=False)
+class DelayLaw:
+    """A delay channel written out for a process with H steps, S states, A actions.
+
+    first: pmf of d_0, shape (≤ H+1,).
+    interarrival: pmf of Δ_i, shape (1 or H, 1 or S, 1 or A, K ≤ H+1): axes (i, s, a, δ); a 1 stands for "does not matter".
+    cap: no delay is longer than this (H if nothing caps it before).
+    """
+
+    horizon: int
+    first: Floats
+    interarrival: Floats
+    cap: int
+
+    @cached_property
+    def at_risk(self) -> Floats:
+        """P(Δ_i ≥ δ | s, a), axes (i, s, a, δ)."""
+        return np.minimum(np.cumsum(self.interarrival[..., ::-1], axis=-1)[..., ::-1], 1.0)
+
+    @cached_property
+    def hazard(self) -> Floats:
+        """θ_i(s, a, δ), axes (i, s, a, δ); 1 where nobody waits that long."""
+        last = np.concatenate([self.at_risk[..., 1:], np.zeros_like(self.at_risk[..., :1])], axis=-1) == 0
+        return np.where(last, 1.0, np.minimum(self.interarrival / np.where(last, 1.0, self.at_risk), 1.0))
+
+    @cached_property
+    def first_hazard(self) -> Floats:
+        """P(d_0 = δ | d_0 ≥ δ) for δ = 0..H; 1 where nobody waits that long."""
+        pmf = np.zeros(self.horizon + 1)
+        pmf[: len(self.first)] = self.first
+        tail = np.cumsum(pmf[::-1])[::-1]
+        last = np.append(tail[1:], 0.0) == 0
+        return np.where(last, 1.0, pmf / np.where(last, 1.0, tail))
+
+    def at_step(self, table: Floats, i: int) -> Floats:
+        """The rows of step i of `hazard`, `at_risk` or `interarrival`, axes (s, a, δ)."""
+        row: Floats = table[min(max(i, 0), table.shape[0] - 1)]
+        return row
+
+    @cached_property
+    def feasible_delays(self) -> NDArray[np.bool_]:
+        """Axes (i, d): can the observation of step i be delayed by exactly d (d = 0..cap)?"""
+        H, cap = self.horizon, self.cap
+        possible = np.zeros((H, cap + 1), dtype=bool)
+        for d in np.flatnonzero(self.first > 0):
+            possible[0, min(d, cap)] = True
+        for i in range(H - 1):
+            support = np.flatnonzero((self.at_step(self.interarrival, i) > 0).any(axis=(0, 1)))
+            for d in np.flatnonzero(possible[i]):
+                possible[i + 1, np.minimum(d + support, cap)] = True
+        return possible
+
+    @property
+    def max_delay(self) -> int:
+        """The longest delay that can occur (the paper's D − 1)."""
+        return int(np.flatnonzero(self.feasible_delays.any(axis=0))[-1])
+
+    @property
+    def constant(self) -> int | None:
+        """d if every observation is exactly d late, else None."""
+        once = np.flatnonzero(self.feasible_delays.any(axis=0))
+        return int(once[0]) if len(once) == 1 else None
+
+    def longest_wait(self, i: int) -> int:
+        """The largest δ that an agent can meet while it waits for the observation of step i + 1."""
+        return int(np.flatnonzero((self.at_step(self.interarrival, i) > 0).any(axis=(0, 1)))[-1])
+
+    def chance_longer(self, k: int) -> float:
+        """The largest chance, over all ways of acting, that a cap at k changes what the agent sees."""
+        H = self.horizon
+        if k >= self.max_delay or k >= H:
+            return 0.0
+        # worst[d] = the largest chance that some later observation that could still be seen is more than k late
+        worst = np.zeros(k + 1)
+        for i in range(H - 2 - k, -1, -1):
+            pmf = self.at_step(self.interarrival, i)
+            K = pmf.shape[-1]
+            now = np.empty(k + 1)
+            for d in range(k + 1):
+                stay = pmf[..., : max(0, k - d + 1)]
+                beyond = pmf[..., max(0, k - d + 1) :].sum(axis=-1)
+                now[d] = (beyond + stay @ worst[d : d + stay.shape[-1]]).max() if K else 0.0
+            worst = now
+        start = self.first[: k + 1]
+        return float(min(1.0, start @ worst[: len(start)] + self.first[k + 1 :].sum()))
+
+
+class DelayChannel:
+    """Base of the channels that delay: a subclass says how to write itself out as a `DelayLaw`."""
+
+    def law(self, horizon: int, n_states: int, n_actions: int) -> DelayLaw:
+        raise TypeError(f"{type(self).__name__} does not define law(horizon, n_states, n_actions)")
+
+    def capped(self, max_delay: int) -> CappedDelay:
+        """The same channel with no delay longer than `max_delay`: an agent behind it knows at least as much."""
+        return CappedDelay(self, checks.whole("max_delay", max_delay))
+
+
+def _write_out(first: Floats, interarrival: Floats, H: int, S: int, A: int, *, who: str) -> DelayLaw:
+    """Broadcast to (H, S, A, K) without copying, and fold what exceeds H into H."""
+    shape = (1,) * max(0, 4 - interarrival.ndim) + interarrival.shape
+    for axis, name, size in ((0, "steps", H), (1, "states", S), (2, "actions", A)):
+        if len(shape) != 4 or shape[axis] not in (1, size):
+            raise ValueError(
+                f"{who}: interarrival has shape {interarrival.shape}; its axes are (step, state, action, δ), each 1 or the "
+                f"process's own size ({H}, {S}, {A}), and {name} do not fit. For one law per step write law[:, None, None, :]"
+            )
+    return DelayLaw(H, _fold(first, H), _fold(interarrival.reshape(shape), H), H)
+
+
+def _fold(pmf: Floats, H: int) -> Floats:
+    if pmf.shape[-1] > H + 1:
+        pmf = np.concatenate([pmf[..., :H], pmf[..., H:].sum(axis=-1, keepdims=True)], axis=-1)
+    return checks.frozen(pmf)
+
+
+@dataclass(frozen=True)
+class ConstantDelay(DelayChannel):
+    """Every observation is exactly d steps late."""
+
+    d: int
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "d", checks.whole("ConstantDelay: d", self.d))
+
+    def law(self, horizon: int, n_states: int, n_actions: int) -> DelayLaw:
+        first = np.zeros(min(self.d, horizon) + 1)
+        first[-1] = 1.0
+        return _write_out(first, np.ones(1), horizon, n_states, n_actions, who="ConstantDelay")
+
+
+class StochasticDelay(DelayChannel):
+    """Interarrival times from any pmf, per step, state and action if need be.
+
+    interarrival: last axis = P(Δ = 0, 1, ...); it broadcasts to (H, S, A, K). Plain ``[0.7, 0.3]`` is one law for all.
+    first: pmf of d_0; ``[1.0]`` (the first state is seen at once) if None.
+    """
+
+    def __init__(self, interarrival: ArrayLike, *, first: ArrayLike | None = None) -> None:
+        table = np.asarray(interarrival, dtype=np.float64)
+        if not 1 <= table.ndim <= 4:
+            raise ValueError(f"interarrival has shape {table.shape}; expected (K,) up to (H, S, A, K)")
+        axes = ("i", "s", "a", "δ")[4 - table.ndim :]
+        self.interarrival = checks.frozen(checks.probability_rows("interarrival", table, axes))
+        self.first = checks.frozen(checks.probability_rows("first", [1.0] if first is None else first, ("d",)))
+
+    def law(self, horizon: int, n_states: int, n_actions: int) -> DelayLaw:
+        return _write_out(self.first, self.interarrival, horizon, n_states, n_actions, who=type(self).__name__)
+
+    def __eq__(self, other: object) -> bool:
+        if not isinstance(other, StochasticDelay):
+            return NotImplemented
+        return np.array_equal(self.interarrival, other.interarrival) and np.array_equal(self.first, other.first)
+
+    def __hash__(self) -> int:
+        return hash((self.interarrival.tobytes(), self.first.tobytes()))
+
+    def __repr__(self) -> str:
+        shape, first = self.interarrival.shape, np.round(self.first, 6).tolist()
+        shown = np.round(self.interarrival, 6).tolist() if len(shape) == 1 else f"<array {shape}>"
+        return f"StochasticDelay({shown}, first={first})"
+
+
+@dataclass(frozen=True)
+class _IndependentDelay(DelayChannel):
+    """A law of Δ that is the same everywhere; `first` is a pmf of d_0, or "same" for the law of Δ itself."""
+
+    def _tail(self, k: NDArray[np.int64]) -> Floats:
+        """P(Δ ≥ k)."""
+        raise TypeError(f"{type(self).__name__} does not define its tail")
+
+    def _first(self) -> Any:
+        return getattr(self, "first", None)
+
+    def law(self, horizon: int, n_states: int, n_actions: int) -> DelayLaw:
+        tail = self._tail(np.arange(horizon + 1))
+        pmf = np.append(tail[:-1] - tail[1:], tail[-1])  # the last entry holds all of Δ ≥ H
+        first = self._first()
+        start = pmf if isinstance(first, str) else checks.probability_rows("first", first or [1.0], ("d",))
+        return _write_out(start, pmf, horizon, n_states, n_actions, who=type(self).__name__)
+
+
+def _check_first(first: Any) -> Any:
+    if first is None or first == "same":
+        return first
+    if isinstance(first, str):
+        raise ValueError(f'first is {first!r}, expected a pmf of the first delay or "same"')
+    return tuple(float(x) for x in checks.probability_rows("first", first, ("d",)))
+
+
+@dataclass(frozen=True)
+class GeometricDelay(_IndependentDelay):
+    """P(Δ = k) = p·(1−p)^k: at each step the next observation arrives with probability p.
+
+    first: pmf of d_0 (seen at once if None), or "same": then arrivals are a Bernoulli process from the start.
+    """
+
+    p: float
+    first: Any = None
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "p", checks.probability("GeometricDelay: p", self.p))
+        object.__setattr__(self, "first", _check_first(self.first))
+
+    def _tail(self, k: NDArray[np.int64]) -> Floats:
+        return np.asarray((1.0 - self.p) ** k, dtype=np.float64)
+
+
+@dataclass(frozen=True)
+class HeavyTailedDelay(_IndependentDelay):
+    """P(Δ ≥ k) = (1 + k/scale)^(−alpha): a Lomax (Pareto II) law in whole steps; its mean is infinite for alpha ≤ 1."""
+
+    alpha: float
+    scale: float = 1.0
+    first: Any = None
+
+    def __post_init__(self) -> None:
+        for name in ("alpha", "scale"):
+            value = checks.real(f"HeavyTailedDelay: {name}", getattr(self, name))
+            if value <= 0:
+                raise ValueError(f"HeavyTailedDelay: {name} is {value:.12g}, expected a number > 0")
+            object.__setattr__(self, name, value)
+        object.__setattr__(self, "first", _check_first(self.first))
+
+    def _tail(self, k: NDArray[np.int64]) -> Floats:
+        return np.asarray((1.0 + k / self.scale) ** (-self.alpha), dtype=np.float64)
+
+
+@dataclass(frozen=True)
+class BernoulliDelay(DelayChannel):
+    """The paper's experiment: d_0 = 0, Δ ∈ {0, 1} with P(Δ = 0) = p_zero for the first `steps` steps, 0 afterwards."""
+
+    p_zero: float
+    steps: int = 3
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "p_zero", checks.probability("BernoulliDelay: p_zero", self.p_zero))
+        object.__setattr__(self, "steps", checks.whole("BernoulliDelay: steps", self.steps))
+
+    def law(self, horizon: int, n_states: int, n_actions: int) -> DelayLaw:
+        pmf = np.zeros((horizon, 1, 1, 2))
+        pmf[..., 0] = 1.0
+        pmf[: self.steps] = (self.p_zero, 1.0 - self.p_zero)
+        return _write_out(np.ones(1), pmf, horizon, n_states, n_actions, who="BernoulliDelay")
+
+
+class EmpiricalDelay(DelayChannel):
+    """Laws read off measurements, in whole steps.
+
+    delays: measured delays of a first observation, as samples ``[1, 2, 2, 3]`` or weights ``{1: .31, 2: .59, 3: .10}``.
+    interarrival: measured interarrival times Δ, in the same two forms; if None the delay of an episode stays as it
+    began (the link is slow or fast today). With `interarrival` alone, the first state is seen at once.
+    """
+
+    def __init__(
+        self,
+        delays: Iterable[int] | Mapping[int, float] | None = None,
+        *,
+        interarrival: Iterable[int] | Mapping[int, float] | None = None,
+    ) -> None:
+        if delays is None and interarrival is None:
+            raise ValueError("EmpiricalDelay needs measured delays or interarrival times, e.g. EmpiricalDelay([1, 2, 2])")
+        self.first = np.ones(1) if delays is None else _histogram("delays", delays)
+        self.interarrival = np.ones(1) if interarrival is None else _histogram("interarrival", interarrival)
+
+    def law(self, horizon: int, n_states: int, n_actions: int) -> DelayLaw:
+        return _write_out(self.first, self.interarrival, horizon, n_states, n_actions, who="EmpiricalDelay")
+
+    def __eq__(self, other: object) -> bool:
+        if not isinstance(other, EmpiricalDelay):
+            return NotImplemented
+        return np.array_equal(self.interarrival, other.interarrival) and np.array_equal(self.first, other.first)
+
+    def __hash__(self) -> int:
+        return hash((self.interarrival.tobytes(), self.first.tobytes()))
+
+    def __repr__(self) -> str:
+        shown = [
+            "{" + ", ".join(f"{k}: {p:.6g}" for k, p in enumerate(pmf) if p > 0) + "}"
+            for pmf in (self.first, self.interarrival)
+        ]
+        return f"EmpiricalDelay({shown[0]}, interarrival={shown[1]})"
+
+
+def _histogram(name: str, values: Iterable[int] | Mapping[int, float]) -> Floats:
+    pairs = list(values.items()) if isinstance(values, Mapping) else [(v, 1.0) for v in values]
+    if not pairs:
+        raise ValueError(f"{name} is empty; expected at least one measurement")
+    steps = [checks.whole(f"{name}: a measured value", k) for k, _ in pairs]
+    weights = [checks.real(f"{name}[{k}]", w) for k, w in pairs]
+    if min(weights) < 0 or sum(weights) <= 0:
+        raise ValueError(f"{name}: weights {weights[:6]} must be ≥ 0 and not all 0")
+    return checks.frozen(np.bincount(steps, weights) / sum(weights))
+
+
+@dataclass(frozen=True)
+class CappedDelay(DelayChannel):
+    """Another delay channel with min(d_i, max_delay) in place of d_i."""
+
+    channel: DelayChannel
+    max_delay: int
+
+    def law(self, horizon: int, n_states: int, n_actions: int) -> DelayLaw:
+        inner = self.channel.law(horizon, n_states, n_actions)
+        cap = min(inner.cap, self.max_delay)
+        first = inner.first
+        if len(first) > cap + 1:
+            first = checks.frozen(np.append(first[:cap], first[cap:].sum()))
+        return DelayLaw(horizon, first, inner.interarrival, cap)
+
+
+@dataclass(frozen=True, init=False)
+class Loss:
+    """Each observation is seen at once with probability λ_h, or lost for good (and the agent knows).
+
+    Exactly one of: seen = λ, the chance to be seen; rate = 1 − λ, the chance to be lost. One number, or one per step.
+    """
+
+    seen: float | tuple[float, ...]
+
+    def __init__(self, seen: ArrayLike | None = None, *, rate: ArrayLike | None = None) -> None:
+        if (seen is None) == (rate is None):
+            raise ValueError("Loss takes exactly one of seen=λ (chance to be seen) and rate=1−λ (chance to be lost)")
+        name, given = ("seen", seen) if rate is None else ("rate", rate)
+        values = np.asarray(given, dtype=np.float64)
+        if values.ndim > 1:
+            raise ValueError(f"Loss: {name} has shape {values.shape}; expected one number, or one per step")
+        for h, value in enumerate(np.atleast_1d(values)):
+            checks.probability(f"Loss: {name}" + (f"[h={h}]" if values.ndim else ""), value)
+        chance = values if rate is None else 1.0 - values
+        object.__setattr__(self, "seen", float(chance) if values.ndim == 0 else tuple(float(x) for x in chance))
+
+    def rates(self, horizon: int) -> Floats:
+        """λ_h for h = 0..H−1."""
+        values = np.asarray(self.seen, dtype=np.float64)
+        if values.ndim == 1 and len(values) != horizon:
+            raise ValueError(f"Loss has {len(values)} rates, expected one per step: {horizon}")
+        return checks.frozen(np.broadcast_to(values, (horizon,)))
+
+
+Channel = DelayChannel | Loss

@@ -1,0 +1,146 @@
+"""Errors for people: each names the first offender, what was found, and what is allowed."""
+
+from __future__ import annotations
+
+import os
+import tempfile
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import IO, Any
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+SUM_TOLERANCE = 1e-9
+
+
+class TooLarge(ValueError):
+    """An exact plan that does not fit in the memory allowed; the message says how large it is and what to do."""
+
+
+def _where(name: str, index: Sequence[int], axes: Sequence[str]) -> str:
+    inside = ", ".join(f"{axis}={i}" for axis, i in zip(axes, index, strict=True))
+    return f"{name}[{inside}]" if inside else name
+
+
+def finite_array(name: str, values: ArrayLike, axes: Sequence[str]) -> NDArray[np.float64]:
+    """`values` as a float array without NaN or infinity; `axes` names its axes for the message."""
+    try:
+        array = np.asarray(values, dtype=np.float64)
+    except (TypeError, ValueError) as error:
+        raise ValueError(f"{name} is not an array of numbers: {error}") from None
+    if array.ndim != len(axes):
+        raise ValueError(f"{name} has shape {array.shape}; expected {len(axes)} axes ({', '.join(axes)})")
+    if 0 in array.shape:
+        raise ValueError(f"{name} has shape {array.shape}; every axis ({', '.join(axes)}) needs at least one entry")
+    bad = ~np.isfinite(array)
+    if bad.any():
+        index = [int(i) for i in np.argwhere(bad)[0]]
+        raise ValueError(f"{_where(name, index, axes)} is {array[tuple(index)]}, expected a finite number")
+    return array
+
+
+def probability_rows(name: str, values: ArrayLike, axes: Sequence[str]) -> NDArray[np.float64]:
+    """`values` as an array whose last axis holds probabilities that sum to one."""
+    array = finite_array(name, values, axes)
+    negative = array < 0
+    if negative.any():
+        index = [int(i) for i in np.argwhere(negative)[0]]
+        raise ValueError(f"{_where(name, index, axes)} is {array[tuple(index)]:.12g}, expected a probability in [0, 1]")
+    sums = array.sum(axis=-1)
+    wrong = np.abs(sums - 1.0) > SUM_TOLERANCE
+    if wrong.any():
+        index = [int(i) for i in np.argwhere(wrong)[0]]
+        found = float(sums[tuple(index)])
+        raise ValueError(f"{_where(name, index, axes[:-1])} sums to {found:.12g}, expected 1 ± {SUM_TOLERANCE:g}")
+    return array
+
+
+def probability(name: str, value: Any) -> float:
+    """A number in [0, 1]."""
+    number = real(name, value)
+    if not 0.0 <= number <= 1.0:
+        raise ValueError(f"{name} is {number:.12g}, expected a number in [0, 1]")
+    return number
+
+
+def real(name: str, value: Any) -> float:
+    """A finite number."""
+    try:
+        number = float(value)
+    except (TypeError, ValueError):
+        raise ValueError(f"{name} is {value!r}, expected a number") from None
+    if not np.isfinite(number):
+        raise ValueError(f"{name} is {number}, expected a finite number")
+    return number
+
+
+def whole(name: str, value: Any, *, least: int = 0, most: int | None = None) -> int:
+    """A whole number in [least, most]."""
+    allowed = f"a whole number ≥ {least}" if most is None else f"a whole number in {least}..{most}"
+    if isinstance(value, bool) or not isinstance(value, int | np.integer | float) or value != value // 1:
+        raise ValueError(f"{name} is {value!r}, expected {allowed}")
+    if value < least or (most is not None and value > most):
+        raise ValueError(f"{name} is {int(value)}, expected {allowed}")
+    return int(value)
+
+
+def names(name: str, values: Sequence[str] | None, count: int) -> tuple[str, ...] | None:
+    """Optional labels: `count` different strings."""
+    if values is None:
+        return None
+    labels = tuple(str(v) for v in values)
+    if len(labels) != count:
+        raise ValueError(f"{name} has {len(labels)} names, expected {count}")
+    seen: set[str] = set()
+    for label in labels:
+        if label in seen:
+            raise ValueError(f"{name} has {label!r} twice; every name must be different")
+        seen.add(label)
+    return labels
+
+
+def frozen(array: NDArray[Any]) -> NDArray[Any]:
+    """A read-only private copy (so that an object cannot change under its user)."""
+    copy = np.array(array, order="C")
+    copy.setflags(write=False)
+    return copy
+
+
+def write_file(path: str | os.PathLike[str], fill: Callable[[IO[bytes]], None]) -> Path:
+    """Write to a temporary name beside `path`, then move into place: a fault never leaves half a file."""
+    target = Path(path)
+    handle, temporary = tempfile.mkstemp(prefix=f".{target.name}.", suffix=".part", dir=target.parent)
+    try:
+        with os.fdopen(handle, "wb") as stream:
+            fill(stream)
+            stream.flush()
+            os.fsync(stream.fileno())
+        os.replace(temporary, target)
+    except BaseException:
+        Path(temporary).unlink(missing_ok=True)
+        raise
+    return target
+
+
+def save_arrays(path: str | os.PathLike[str], **arrays: ArrayLike) -> Path:
+    """Write arrays as one npz file."""
+    return write_file(path, lambda stream: np.savez_compressed(stream, **arrays))  # type: ignore[arg-type]
+
+
+def load_arrays(path: str | os.PathLike[str], *, needs: Sequence[str]) -> dict[str, NDArray[Any]]:
+    """Read an npz file; a damaged one, or one that holds something else, is named."""
+    import zipfile
+
+    target = Path(path)
+    try:
+        with np.load(target, allow_pickle=False) as data:
+            arrays = {key: data[key] for key in data.files}
+    except FileNotFoundError:
+        raise FileNotFoundError(f"{target}: no such file") from None
+    except (OSError, ValueError, EOFError, zipfile.BadZipFile, KeyError) as error:
+        raise ValueError(f"{target}: damaged or not an npz file ({error})") from None
+    missing = [key for key in needs if key not in arrays]
+    if missing:
+        raise ValueError(f"{target}: not the right kind of file, {missing[0]!r} is missing (it holds {sorted(arrays)})")
+    return arrays

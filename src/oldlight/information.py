@@ -1,0 +1,235 @@
+"""What an agent knows at time h, the belief that follows from it, and where it stands in a table.
+
+The information state is τ_h = (t, s_t, queue a_t..a_{h−1}, δ): the newest visible step t, its state, the actions since,
+and under delay the number of steps δ waited since that observation arrived. Under loss δ = h − t. When nothing has been
+seen yet there is no t and no state, and the queue holds every action so far: the *root*. Policies that are functions of
+τ_h lose nothing against policies of the whole history.
+
+The belief: given τ_h, the current state has the law  b_h = e_{s_t} P_t(·|·, a_t) ··· P_{h−1}(·|·, a_{h−1}),  or rho in
+place of e_{s_t} at the root. Waiting carries no news of the state: Δ_t is drawn from (s_t, a_t), both known.
+
+**Codes.** A queue q1..qm (q1 the oldest) has the code Σ_i q_i·A^{i−1}: the newest action is the most significant digit.
+So the newest action a is a slow axis of a value table and a maximum over it is an elementwise maximum of long vectors.
+
+    append a:            code + a·A^m            drop the oldest:      code // A
+
+**Layout.** All information states of one problem as one flat table: per time h one block for each feasible (m, δ), the
+queue length and the wait, of S·A^m entries at offset[h, m, δ] + s·A^m + code; and one root block of A^h entries where
+nothing can have been seen by time h.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from oldlight.problem import ImpairedMDP
+
+Floats = NDArray[np.float64]
+
+
+class Information(NamedTuple):
+    """τ_h. `t` and `state` are None when nothing has been seen; `queue` is the actions since, oldest first."""
+
+    h: int
+    t: int | None
+    state: int | None
+    queue: tuple[int, ...]
+    waited: int = 0
+
+    @classmethod
+    def nothing_seen(cls, queue: tuple[int, ...] = ()) -> Information:
+        """The root at time h = len(queue)."""
+        return cls(len(queue), None, None, tuple(queue), len(queue) + 1)
+
+    @classmethod
+    def seen(cls, t: int, state: int, queue: tuple[int, ...] = (), waited: int = 0) -> Information:
+        """State `state` of step t is the newest seen, and `queue` was done since; so it is time t + len(queue)."""
+        return cls(t + len(queue), t, state, tuple(queue), waited)
+
+
+def encode(queue: tuple[int, ...], n_actions: int) -> int:
+    """The code of a queue, oldest action first."""
+    return sum(a * n_actions**i for i, a in enumerate(queue))
+
+
+def decode(code: int, length: int, n_actions: int) -> tuple[int, ...]:
+    """The queue with that code."""
+    return tuple(code // n_actions**i % n_actions for i in range(length))
+
+
+def push(problem: ImpairedMDP, b: Floats, t: int, queue: tuple[int, ...]) -> Floats:
+    """The law of s_{t + len(queue)} when s_t ~ b and `queue` is done from step t on."""
+    for i, a in enumerate(queue):
+        b = b @ problem.transitions_at(t + i)[:, a, :]
+    return b
+
+
+def belief(problem: ImpairedMDP, info: Information) -> Floats:
+    """The law of the current state s_h given what the agent knows. An impossible `info` raises and says why."""
+    check(problem, info)
+    if info.t is None:
+        return push(problem, problem.initial, 0, info.queue)
+    corner = np.zeros(problem.n_states)
+    corner[info.state] = 1.0
+    return push(problem, corner, info.t, info.queue)
+
+
+def check(problem: ImpairedMDP, info: Information) -> None:
+    """Raise ValueError if no episode of `problem` can lead to `info`."""
+    h, t, s, queue, waited = info
+    H, S, A = problem.horizon, problem.n_states, problem.n_actions
+
+    def no(why: str) -> ValueError:
+        return ValueError(f"impossible information {tuple(info)}: {why}")
+
+    if not 0 <= h < H:
+        raise no(f"time h = {h} is outside 0..{H - 1}")
+    for a in queue:
+        if not 0 <= a < A:
+            raise no(f"action {a} in the queue is outside 0..{A - 1}")
+    law, seen = problem.law, problem.seen
+    if t is None or s is None:
+        if t is not None or s is not None:
+            raise no("t and state must both be given, or both be None when nothing has been seen")
+        if len(queue) != h:
+            raise no(f"nothing seen by time {h} means {h} actions in the queue, not {len(queue)}")
+        if problem.lead:
+            raise no("after a warm start something has always been seen")
+        if law is not None and law.first[h + 1 :].sum() <= 0:
+            raise no(f"the first observation has always arrived by time {h}")
+        if seen is not None and (seen[: h + 1] >= 1).any():
+            raise no(f"the observation of step {int(np.argmax(seen >= 1))} is always seen")
+        return
+    if not -problem.lead <= t <= h:
+        raise no(f"the newest visible step t = {t} is outside {-problem.lead}..{h}")
+    if not 0 <= s < S:
+        raise no(f"state {s} is outside 0..{S - 1}")
+    if len(queue) != h - t:
+        raise no(f"from step t = {t} to time h = {h} there are {h - t} actions, not {len(queue)}")
+    if not _reachable(problem, t)[s]:
+        raise no(f"no way of acting reaches state {s} at step {t}")
+    m = h - t
+    if seen is not None:
+        if seen[t] <= 0:
+            raise no(f"the observation of step {t} is never seen")
+        always = np.flatnonzero(seen[t + 1 : h + 1] >= 1)
+        if len(always):
+            raise no(f"the observation of step {t + 1 + int(always[0])} is always seen")
+    elif law is not None:
+        if problem.lead:
+            if m != problem.lead or waited:
+                raise no(f"with a constant delay {problem.lead} the newest visible step at time {h} is {h - problem.lead}")
+            return
+        if not 0 <= waited <= m:
+            raise no(f"waited = {waited} is outside 0..{m}, the steps since step {t}")
+        if m > law.cap or not law.feasible_delays[t, m - waited]:
+            raise no(f"the observation of step {t} cannot be exactly {m - waited} late")
+        if waited:
+            risk = law.at_step(law.at_risk, t)
+            row = risk[min(s, risk.shape[0] - 1), min(queue[0], risk.shape[1] - 1)]
+            if waited >= len(row) or row[waited] <= 0:
+                raise no(f"after state {s} and action {queue[0]} the next observation never takes {waited} steps more")
+
+
+def _reachable(problem: ImpairedMDP, t: int) -> NDArray[np.bool_]:
+    mask = problem.initial > 0
+    for i in range(-problem.lead, t):
+        mask = (problem.transitions_at(i)[mask] > 0).any(axis=(0, 1))
+    return mask
+
+
+class Block(NamedTuple):
+    """The information states of time h with queue length m and wait δ: entries [s, code], t = h − m."""
+
+    h: int
+    m: int
+    waited: int
+    offset: int
+
+
+@dataclass(frozen=True, eq=False)
+class Layout:
+    """Where each information state of a delayed problem stands in a flat table (see the module's text)."""
+
+    horizon: int
+    n_states: int
+    n_actions: int
+    offset: NDArray[np.int64]  # [h, m, δ]; −1 where infeasible
+    root: NDArray[np.int64]  # [h]; −1 where something has always been seen
+    size: int
+
+    @classmethod
+    def of(cls, problem: ImpairedMDP) -> Layout:
+        """Only feasible blocks. Sizes are exact whole numbers, however large; nothing of that size is made here."""
+        law = problem.law
+        if law is None:
+            raise ValueError(f"{problem.channel!r} loses observations; a table of information states is for delay")
+        H, S, A = problem.horizon, problem.n_states, problem.n_actions
+        keys: list[tuple[int, int, int]] = []
+        roots: list[int] = []
+        if problem.lead:
+            keys = [(h, problem.lead, 0) for h in range(H)]
+        else:
+            alive = np.append(np.cumsum(law.first[::-1])[::-1], 0.0)
+            waits = [law.longest_wait(i) for i in range(H)]
+            for h in range(H):
+                if h + 1 < len(alive) and alive[h + 1] > 0:
+                    roots.append(h)
+                for m in range(min(h, law.cap) + 1):
+                    t = h - m
+                    keys += [(h, m, w) for w in range(min(m, waits[t]) + 1) if law.feasible_delays[t, m - w]]
+        longest = max((m for _, m, _ in keys), default=0)
+        offset = np.full((H, longest + 1, longest + 1), -1, dtype=np.int64)
+        root = np.full(H, -1, dtype=np.int64)
+        size = 0
+        largest = np.iinfo(np.int64).max
+        for key in keys:
+            offset[key] = min(size, largest)
+            size += S * A ** key[1]
+        for h in roots:
+            root[h] = min(size, largest)
+            size += A**h
+        return cls(H, S, A, offset, root, size)
+
+    def blocks(self, h: int) -> Iterator[Block]:
+        """The feasible blocks of time h, shortest queue first."""
+        for m, waited in np.argwhere(self.offset[h] >= 0):
+            yield Block(h, int(m), int(waited), int(self.offset[h, m, waited]))
+
+    def block_size(self, m: int) -> int:
+        return self.n_states * int(self.n_actions) ** m
+
+    def largest_at(self, h: int) -> int:
+        """Entries of all blocks of time h, with the root counted per start state."""
+        total = sum(self.block_size(b.m) for b in self.blocks(h))
+        return total + (self.block_size(h) if self.root[h] >= 0 else 0)
+
+    def index(self, info: Information) -> int:
+        """Where `info` stands in the flat table; raises KeyError where it has no place."""
+        code, m = encode(info.queue, self.n_actions), len(info.queue)
+        if info.t is None or info.state is None:
+            start = int(self.root[info.h])
+            if start >= 0 and m == info.h:
+                return start + code
+        elif m < self.offset.shape[1] and 0 <= info.waited < self.offset.shape[2]:
+            start = int(self.offset[info.h, m, info.waited])
+            if start >= 0:
+                return start + info.state * self.n_actions**m + code
+        raise KeyError(f"no information state {tuple(info)} in this problem")
+
+    def __iter__(self) -> Iterator[Information]:
+        """Every information state, in the order of the flat table."""
+        A = self.n_actions
+        for h in range(self.horizon):
+            for _, m, waited, _ in self.blocks(h):
+                for s in range(self.n_states):
+                    for code in range(A**m):
+                        yield Information(h, h - m, s, decode(code, m, A), waited)
+        for h in np.flatnonzero(self.root >= 0):
+            for code in range(A ** int(h)):
+                yield Information.nothing_seen(decode(code, int(h), A))

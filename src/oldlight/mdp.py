@@ -1,0 +1,382 @@
+"""The decision process under the impairment: a finite, episodic MDP.
+
+An episode has H steps. At step h the process is in state s_h, the agent acts a_h, the reward is r_h(s_h, a_h) and the
+next state is drawn from p_h(·|s_h, a_h):
+
+    s_1 ~ rho,    s_{h+1} ~ P[h, s_h, a_h, :],    value = E[ Σ_h R[h, s_h, a_h] ].
+
+The paper counts steps from 1; **code counts from 0**, here and in the whole package: `transitions[0]` is the paper's
+p_1. Arrays always carry the step axis, `transitions[h, s, a, s2]` and `rewards[h, s, a]`; for a stationary process
+that axis is a view that repeats one step and costs no memory.
+
+A discounted process with discount u is the episodic one with rewards u^h·r, cut off where the rest cannot matter
+(Corollary 1 of the paper: an effective horizon of about log(1/ε)/(1−u)).
+"""
+
+from __future__ import annotations
+
+import csv
+import math
+import os
+import tomllib
+from collections.abc import Iterable, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from oldlight import checks
+
+Floats = NDArray[np.float64]
+
+
+class TabularMDP:
+    """A finite episodic MDP, validated and immutable.
+
+    transitions: (S, A, S) for a stationary process or (H, S, A, S); rows sum to one.
+    rewards: (S, A) or (H, S, A); any finite numbers.
+    initial: the law of the first state, (S,); uniform if None.
+    states, actions: optional names, used in tables, files and pictures.
+    """
+
+    transitions: Floats  # [h, s, a, s2]
+    rewards: Floats  # [h, s, a]
+    initial: Floats  # [s]
+
+    def __init__(
+        self,
+        transitions: ArrayLike,
+        rewards: ArrayLike,
+        *,
+        horizon: int,
+        initial: ArrayLike | None = None,
+        states: Sequence[str] | None = None,
+        actions: Sequence[str] | None = None,
+        truncation_error: float = 0.0,
+    ) -> None:
+        H = checks.whole("horizon", horizon, least=1)
+        P = np.asarray(transitions, dtype=np.float64)
+        R = np.asarray(rewards, dtype=np.float64)
+        if P.ndim not in (3, 4):
+            raise ValueError(f"transitions has shape {P.shape}; expected (S, A, S) or (H, S, A, S)")
+        S, A = P.shape[-3], P.shape[-2]
+        if P.shape[-1] != S:
+            raise ValueError(
+                f"transitions has shape {P.shape}: {S} states on axis {P.ndim - 3} but {P.shape[-1]} on the last axis; "
+                "the axes are (s, a, s'), after an optional step axis"
+            )
+        if P.ndim == 4 and P.shape[0] != H:
+            raise ValueError(f"transitions has {P.shape[0]} steps on its first axis, expected horizon = {H}")
+        if R.shape not in ((S, A), (H, S, A)):
+            raise ValueError(f"rewards has shape {R.shape}; expected {(S, A)} or {(H, S, A)} to fit the transitions")
+        self.horizon = H
+        self.n_states = S
+        self.n_actions = A
+        self.stationary_transitions = P.ndim == 3
+        axes = ("s", "a", "s'") if P.ndim == 3 else ("h", "s", "a", "s'")
+        P = checks.frozen(checks.probability_rows("transitions", P, axes))
+        R = checks.frozen(checks.finite_array("rewards", R, ("s", "a") if R.ndim == 2 else ("h", "s", "a")))
+        self.stationary = P.ndim == 3 and R.ndim == 2
+        self.transitions = np.broadcast_to(P, (H, S, A, S))
+        self.rewards = np.broadcast_to(R, (H, S, A))
+        if initial is None:
+            rho = np.full(S, 1.0 / S)
+        else:
+            rho = checks.probability_rows("initial", initial, ("s",))
+            if rho.shape != (S,):
+                raise ValueError(f"initial has {rho.shape[0]} entries, expected one per state: {S}")
+        self.initial = checks.frozen(rho)
+        self.states = checks.names("states", states, S)
+        self.actions = checks.names("actions", actions, A)
+        self.truncation_error = checks.real("truncation_error", truncation_error)
+        self._sealed = True
+
+    def __setattr__(self, name: str, value: object) -> None:
+        if getattr(self, "_sealed", False):
+            raise AttributeError(f"a TabularMDP does not change; make a new one (tried to set {name!r})")
+        super().__setattr__(name, value)
+
+    def __getstate__(self) -> dict[str, Any]:
+        return self._parts()
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        self.__init__(**state)  # type: ignore[misc]
+
+    def __repr__(self) -> str:
+        kind = "stationary" if self.stationary else "per-step"
+        return f"TabularMDP(S={self.n_states}, A={self.n_actions}, H={self.horizon}, {kind})"
+
+    def __eq__(self, other: object) -> bool:
+        if not isinstance(other, TabularMDP):
+            return NotImplemented
+        return (
+            (self.horizon, self.states, self.actions) == (other.horizon, other.states, other.actions)
+            and np.array_equal(self.transitions, other.transitions)
+            and np.array_equal(self.rewards, other.rewards)
+            and np.array_equal(self.initial, other.initial)
+        )
+
+    __hash__ = None  # type: ignore[assignment]
+
+    def _parts(self) -> dict[str, Any]:
+        """The constructor's arguments, without the repeated step axis."""
+        return {
+            "transitions": self.transitions[0] if self.stationary_transitions else self.transitions,
+            "rewards": self.rewards[0] if self.rewards.strides[0] == 0 else self.rewards,
+            "horizon": self.horizon,
+            "initial": self.initial,
+            "states": self.states,
+            "actions": self.actions,
+            "truncation_error": self.truncation_error,
+        }
+
+    def replace(self, **changes: Any) -> TabularMDP:
+        """A copy with some constructor arguments changed, for example ``mdp.replace(initial=[1, 0, 0])``."""
+        parts = self._parts()
+        unknown = set(changes) - set(parts)
+        if unknown:
+            raise TypeError(f"replace() does not know {sorted(unknown)[0]!r}; it takes {sorted(parts)}")
+        return TabularMDP(**(parts | changes))
+
+    # -- other ways to make one ---------------------------------------------------------------------------------
+
+    @classmethod
+    def discounted(
+        cls,
+        transitions: ArrayLike,
+        rewards: ArrayLike,
+        *,
+        discount: float,
+        tolerance: float,
+        initial: ArrayLike | None = None,
+        states: Sequence[str] | None = None,
+        actions: Sequence[str] | None = None,
+    ) -> TabularMDP:
+        """An infinite-horizon process with discount u, cut off where what is left is at most `tolerance`.
+
+        The horizon is the smallest H with u^H·max|r|/(1−u) ≤ tolerance, at most Corollary 1's
+        log(max|r|/(tolerance·(1−u)))/(1−u) rounded up. Values of the result differ from those of the infinite
+        process by at most `truncation_error` = u^H·max|r|/(1−u), for every policy.
+        """
+        u = checks.real("discount", discount)
+        if not 0.0 <= u < 1.0:
+            raise ValueError(f"discount is {u:.12g}, expected a number in [0, 1)")
+        epsilon = checks.real("tolerance", tolerance)
+        if epsilon <= 0:
+            raise ValueError(f"tolerance is {epsilon:.12g}, expected a number > 0")
+        R = checks.finite_array("rewards", rewards, ("s", "a"))
+        largest = float(np.abs(R).max())
+        H = 1
+        if u > 0 and largest / (1 - u) > epsilon:
+            H = max(1, math.ceil(math.log(epsilon * (1 - u) / largest) / math.log(u)))
+            while u**H * largest / (1 - u) > epsilon:  # rounding of the logarithms
+                H += 1
+        powers = u ** np.arange(H)
+        return cls(
+            transitions,
+            powers[:, None, None] * R,
+            horizon=H,
+            initial=initial,
+            states=states,
+            actions=actions,
+            truncation_error=u**H * largest / (1 - u),
+        )
+
+    @classmethod
+    def from_gymnasium(cls, env: Any, horizon: int) -> TabularMDP:
+        """A Gymnasium environment with a transition table (`env.unwrapped.P`): FrozenLake, CliffWalking, Taxi, ...
+
+        A state that ends the episode absorbs: every action stays there with reward zero. If such a state is also
+        entered without the episode ending, the ending goes to one extra state named "end".
+        """
+        if isinstance(env, str):
+            import gymnasium
+
+            env = gymnasium.make(env)
+        base = getattr(env, "unwrapped", env)
+        table = getattr(base, "P", None)
+        if not isinstance(table, Mapping):
+            raise ValueError(
+                f"{type(base).__name__} has no transition table `P`; from_gymnasium reads toy-text environments such "
+                "as FrozenLake-v1. For any other environment build the arrays and call TabularMDP(...)"
+            )
+        S, A = len(table), len(table[0])
+        initial = getattr(base, "initial_state_distrib", None)
+        rho = np.full(S, 1.0 / S) if initial is None else np.asarray(initial, dtype=np.float64)
+        ends: set[int] = set()
+        open_states: set[int] = {int(s) for s in np.flatnonzero(rho)}
+        for s in range(S):
+            for a in range(A):
+                for p, s2, _, done in table[s][a]:
+                    if done and p > 0:
+                        ends.add(int(s2))
+        for s in range(S):
+            if s not in ends:
+                open_states |= {int(s2) for a in range(A) for p, s2, _, done in table[s][a] if p > 0 and not done}
+        mixed = ends & open_states
+        absorbing = ends - mixed
+        n = S + (1 if mixed else 0)
+        P = np.zeros((n, A, n))
+        R = np.zeros((n, A))
+        for s in range(S):
+            for a in range(A):
+                if s in absorbing:
+                    P[s, a, s] = 1.0
+                    continue
+                for p, s2, r, done in table[s][a]:
+                    target = S if done and int(s2) in mixed else int(s2)
+                    P[s, a, target] += p
+                    R[s, a] += p * r
+        states = None
+        if mixed:
+            P[S, :, S] = 1.0
+            rho = np.append(rho, 0.0)
+            states = [*(str(s) for s in range(S)), "end"]
+        return cls(P, R, horizon=horizon, initial=rho / rho.sum(), states=states)
+
+    @classmethod
+    def from_dict(
+        cls,
+        table: Mapping[Any, Mapping[Any, Iterable[Sequence[Any]]]],
+        *,
+        horizon: int,
+        initial: Mapping[Any, float] | None = None,
+    ) -> TabularMDP:
+        """``{state: {action: [(p, next_state, reward), ...]}}``; keys may be any names.
+
+        Every state needs every action. `initial` maps states to probabilities (uniform if None).
+        """
+        rows = [(s, a, s2, p, r) for s, acts in table.items() for a, out in acts.items() for p, s2, r in out]
+        return cls._from_rows(rows, list(table), horizon, initial)
+
+    @classmethod
+    def from_csv(
+        cls, path: str | os.PathLike[str], *, horizon: int, initial: Mapping[Any, float] | None = None
+    ) -> TabularMDP:
+        """A CSV file with the columns s, a, s', p, r (a header line; ``s2`` or ``next`` also name the next state)."""
+        with open(path, newline="", encoding="utf-8") as stream:
+            reader = csv.DictReader(stream)
+            header = [c.strip() for c in reader.fieldnames or []]
+            reader.fieldnames = header
+            following = next((c for c in ("s'", "s2", "next") if c in header), None)
+            missing = [c for c in ("s", "a", "p", "r") if c not in header] + ([] if following else ["s'"])
+            if missing or following is None:
+                raise ValueError(f"{path}: column {missing[0]!r} is missing; expected the columns s, a, s', p, r")
+            rows = []
+            for line in reader:
+                try:
+                    p, r = float(line["p"]), float(line["r"])
+                except (TypeError, ValueError):
+                    raise ValueError(
+                        f"{path}, line {reader.line_num}: p={line['p']!r}, r={line['r']!r}; expected two numbers"
+                    ) from None
+                rows.append((line["s"].strip(), line["a"].strip(), line[following].strip(), p, r))
+        return cls._from_rows(rows, [], horizon, initial)
+
+    @classmethod
+    def _from_rows(
+        cls, rows: list[tuple[Any, Any, Any, float, float]], order: list[Any], horizon: int, initial: Any
+    ) -> TabularMDP:
+        if not rows:
+            raise ValueError("the table has no transitions; expected at least one (s, a, s', p, r)")
+        states = list(dict.fromkeys([*order, *(row[0] for row in rows), *(row[2] for row in rows)]))
+        actions = list(dict.fromkeys(row[1] for row in rows))
+        s_of = {s: i for i, s in enumerate(states)}
+        a_of = {a: i for i, a in enumerate(actions)}
+        P = np.zeros((len(states), len(actions), len(states)))
+        R = np.zeros((len(states), len(actions)))
+        for s, a, s2, p, r in rows:
+            P[s_of[s], a_of[a], s_of[s2]] += p
+            R[s_of[s], a_of[a]] += p * r
+        totals = P.sum(axis=-1)
+        wrong = np.abs(totals - 1.0) > checks.SUM_TOLERANCE
+        if wrong.any():
+            i, j = (int(x) for x in np.argwhere(wrong)[0])
+            raise ValueError(
+                f"probabilities of (s={states[i]}, a={actions[j]}) sum to {totals[i, j]:.12g}, expected 1 ± "
+                f"{checks.SUM_TOLERANCE:g}; every state needs every action (a state that ends the episode: stay, p=1, r=0)"
+            )
+        rho = None
+        if initial is not None:
+            rho = np.zeros(len(states))
+            for s, p in initial.items():
+                if s not in s_of:
+                    raise ValueError(f"initial names the unknown state {s!r}; the states are {states[:8]}")
+                rho[s_of[s]] = p
+        names = ([str(s) for s in states], [str(a) for a in actions])
+        return cls(P, R, horizon=horizon, initial=rho, states=names[0], actions=names[1])
+
+    # -- files --------------------------------------------------------------------------------------------------
+
+    def save(self, path: str | os.PathLike[str]) -> Path:
+        """Write `path`.npz (the arrays) and `path`.toml (sizes, names and where the arrays are, for people)."""
+        arrays_path, text_path = _file_pair(path)
+        parts = self._parts()
+        checks.save_arrays(arrays_path, **{k: parts[k] for k in ("transitions", "rewards", "initial")})
+        lines = [
+            "# a finite episodic decision process; the arrays are in the npz file beside this one",
+            'kind = "oldlight.TabularMDP"',
+            "version = 1",
+            f"arrays = {_quote(arrays_path.name)}",
+            f"horizon = {self.horizon}",
+            f"n_states = {self.n_states}",
+            f"n_actions = {self.n_actions}",
+            f"stationary = {'true' if self.stationary else 'false'}",
+            f"truncation_error = {self.truncation_error!r}",
+            f"reward_range = [{float(self.rewards.min())!r}, {float(self.rewards.max())!r}]",
+        ]
+        for key, labels in (("states", self.states), ("actions", self.actions)):
+            if labels is not None:
+                lines.append(f"{key} = [{', '.join(_quote(label) for label in labels)}]")
+        return checks.write_file(text_path, lambda stream: _write_text(stream, "\n".join(lines) + "\n"))
+
+    @classmethod
+    def load(cls, path: str | os.PathLike[str]) -> TabularMDP:
+        """Read what `save` wrote; `path` with or without .toml/.npz."""
+        _, text_path = _file_pair(path)
+        try:
+            head = tomllib.loads(text_path.read_text(encoding="utf-8"))
+        except FileNotFoundError:
+            raise FileNotFoundError(f"{text_path}: no such file") from None
+        except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
+            raise ValueError(f"{text_path}: damaged or not TOML ({error})") from None
+        if head.get("kind") != "oldlight.TabularMDP":
+            raise ValueError(f"{text_path}: kind is {head.get('kind')!r}, expected 'oldlight.TabularMDP'")
+        for key in ("arrays", "horizon", "n_states", "n_actions"):
+            if key not in head:
+                raise ValueError(f"{text_path}: {key!r} is missing")
+        source = text_path.parent / head["arrays"]
+        arrays = checks.load_arrays(source, needs=("transitions", "rewards", "initial"))
+        mdp = cls(
+            arrays["transitions"],
+            arrays["rewards"],
+            horizon=head["horizon"],
+            initial=arrays["initial"],
+            states=head.get("states"),
+            actions=head.get("actions"),
+            truncation_error=head.get("truncation_error", 0.0),
+        )
+        if (mdp.n_states, mdp.n_actions) != (head["n_states"], head["n_actions"]):
+            raise ValueError(
+                f"{text_path} says {head['n_states']} states and {head['n_actions']} actions, but {source} has "
+                f"{mdp.n_states} and {mdp.n_actions}: the two files do not belong together"
+            )
+        return mdp
+
+
+def _file_pair(path: str | os.PathLike[str]) -> tuple[Path, Path]:
+    base = Path(path)
+    if base.suffix in (".toml", ".npz"):
+        base = base.with_suffix("")
+    return base.with_name(base.name + ".npz"), base.with_name(base.name + ".toml")
+
+
+def _quote(text: str) -> str:
+    import json
+
+    return json.dumps(text, ensure_ascii=False)
+
+
+def _write_text(stream: Any, text: str) -> None:
+    stream.write(text.encode("utf-8"))

@@ -1,0 +1,414 @@
+"""Exact planning under delay: one backward induction on blocks of information states.
+
+At time h with newest visible step t = h − m, wait δ and queue q1..qm, account for a reward when its step becomes visible
+(the paper's second model), so that no belief is needed. U counts the reward of step t if δ = 0, and every later one:
+
+    X_h[s, q1..qm, a]  = 1{δ=0}·r_t(s, q1) + θ_t(s, q1, δ)·Σ_s2 P_t(s2|s, q1)·U_{h+1}^{(m, 0)}[s2, q2..qm, a]
+                                          + (1 − θ_t(s, q1, δ))·U_{h+1}^{(m+1, δ+1)}[s, q1..qm, a]
+    U_h^{(m, δ)}[s, q1..qm] = max_a X_h[s, q1..qm, a]
+
+The max stands outside the sum: the agent acts before it sees s2. For m = 0 the head q1 is the action a itself. After the
+last action nothing is left to decide, and arrival is forced one step at a time:
+
+    U_H^{(m, 0)} = G_{H−m},   G_t[s, q1..] = r_t(s, q1) + Σ_s2 P_t(s2|s, q1)·G_{t+1}[s2, q2..],   G_H = 0.
+
+Before anything is seen (the root, with queue a_0..a_{h−1}), rho plays the part of the transition and the law of d_0 that
+of the hazard; the start state is kept as an axis so that the result is known per start:
+
+    X_h[·, a] = θ0·U_{h+1}^{(h+1, 0)}[s, ·, a] + (1 − θ0)·Root_{h+1}[s, ·, a],    a maximises Σ_s rho(s)·X_h[s, ·, a].
+
+Cost per block: a product of P_t (S·A × S) with a value block (S × A^m) and a running maximum; no augmented transition
+matrix exists. The same induction follows a given policy instead of the maximum: that is exact evaluation.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass, field
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from oldlight.checks import TooLarge
+from oldlight.information import Block, Information, Layout, encode, push
+from oldlight.problem import ImpairedMDP
+
+Floats = NDArray[np.float64]
+Key = tuple[int, int]  # (m, δ)
+SMALL = 200_000  # entries of a block below which threads do not pay
+
+
+def thread_count() -> int:
+    """Cores this process may use, or OLDLIGHT_THREADS."""
+    wanted = os.environ.get("OLDLIGHT_THREADS")
+    if wanted:
+        return max(1, int(wanted))
+    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+
+
+class Successors(NamedTuple):
+    """One step's transitions, ready for the kernels: lists of successors, and the matrix if a product is cheaper."""
+
+    matrix: Floats  # [s·A + a, s2]
+    index: NDArray[np.int64]  # [s·A + a, k]
+    weight: Floats  # [s·A + a, k]
+    count: NDArray[np.int64]  # [s·A + a]
+    dense: bool
+
+    @classmethod
+    def of(cls, P: Floats) -> Successors:
+        """From P[s, a, s2]."""
+        S = P.shape[-1]
+        matrix = np.ascontiguousarray(P.reshape(-1, S))
+        count = np.count_nonzero(matrix, axis=1)
+        width = int(count.max())
+        order = np.argsort(matrix == 0, axis=1, kind="stable")[:, :width]
+        weight = np.take_along_axis(matrix, order, axis=1)
+        dense = float(count.mean()) > max(6.0, 0.3 * S)
+        return cls(matrix, order.astype(np.int64), weight, count.astype(np.int64), dense)
+
+
+class DelayModel:
+    """What the induction asks of a delayed problem. A learner answers with estimates and bonuses instead."""
+
+    def __init__(self, problem: ImpairedMDP, layout: Layout) -> None:
+        law = problem.law
+        assert law is not None
+        self.problem, self.layout, self.law = problem, layout, law
+        self._cache: dict[int, Successors] = {}
+
+    def successors(self, t: int) -> Successors:
+        """P_t, for t = −lead..H−1."""
+        key = 0 if self.problem.mdp.stationary_transitions else max(t, 0)
+        if key not in self._cache:
+            self._cache[key] = Successors.of(self.problem.transitions_at(t))
+        return self._cache[key]
+
+    def base(self, t: int, waited: int) -> Floats:
+        """What is earned when an agent with newest step t, wait δ and head q1 acts: [s, q1]."""
+        r = self.problem.rewards_at(t)
+        return np.ascontiguousarray(r) if waited == 0 else np.zeros_like(r)
+
+    def theta(self, t: int, m: int, waited: int) -> Floats:
+        """The chance that step t + 1 is the next to arrive: [s, q1]."""
+        S, A = self.layout.n_states, self.layout.n_actions
+        if m >= self.law.cap or self.problem.lead:
+            return np.ones((S, A))
+        return np.ascontiguousarray(np.broadcast_to(self.law.at_step(self.law.hazard, t)[..., waited], (S, A)))
+
+    def first_theta(self, h: int) -> float:
+        """The chance that the first observation arrives at time h + 1, given that it has not by time h."""
+        return float(self.law.first_hazard[h + 1])
+
+
+@dataclass
+class Stage:
+    """Values at one time: U[(m, δ)] has axes [s, code]; root has axes [s, code] (the start state, then the queue)."""
+
+    values: dict[Key, Floats]
+    root: Floats | None = None
+
+
+@dataclass
+class Induction:
+    """One backward induction. `given` (chosen actions) or `mix` (their chances) follow a policy; else the best is taken."""
+
+    model: DelayModel
+    given: NDArray[Any] | None = None  # [information state]
+    mix: Floats | None = None  # [information state, a]
+    table: NDArray[Any] | None = None  # out: the best actions
+    kept: list[Stage] | None = None  # out: every stage, if a list is given
+    progress: Callable[[int, int], None] | None = None
+    _spare: dict[int, list[Floats]] = field(default_factory=dict)
+
+    def run(self, stop: int = 0) -> Stage:
+        """The stage of time `stop` (H gives what follows the last action)."""
+        H = self.model.layout.horizon
+        stage = self._after_the_end()
+        threads = thread_count()
+        with ThreadPoolExecutor(threads) as pool:
+            for h in range(H - 1, stop - 1, -1):
+                following, stage = stage, self._step(h, stage, pool, threads)
+                if self.kept is None:
+                    for array in following.values.values():
+                        self._spare.setdefault(array.size, []).append(array.reshape(-1))
+                else:
+                    self.kept.append(following)
+                if self.progress is not None:
+                    self.progress(H - h, H - stop)
+        if self.kept is not None:
+            self.kept.append(stage)
+            self.kept.reverse()
+        return stage
+
+    def _empty(self, size: int) -> Floats:
+        spare = self._spare.get(size)
+        return spare.pop() if spare else np.empty(size)
+
+    def _after_the_end(self) -> Stage:
+        """G_{H−m} as the block (m, 0) of time H, for every m that the last step needs."""
+        layout = self.model.layout
+        H, S = layout.horizon, layout.n_states
+        lengths = {block.m for block in layout.blocks(H - 1)}
+        if layout.root[H - 1] >= 0:
+            lengths.add(H)
+        G: dict[int, Floats] = {0: np.zeros((S, 1))}
+        for m in range(1, max(lengths) + 1):
+            t = H - m
+            G[m] = self._backup(t, 0, m, G[m - 1], None, np.ones(self.model.base(t, 0).shape), None, choices=1)
+            if m - 1 not in lengths and m - 1 in G:
+                del G[m - 1]
+        return Stage({(m, 0): G[m] for m in lengths}, G.get(H))
+
+    def _step(self, h: int, following: Stage, pool: ThreadPoolExecutor, threads: int) -> Stage:
+        layout = self.model.layout
+        S, A, H = layout.n_states, layout.n_actions, layout.horizon
+        values: dict[Key, Floats] = {}
+        for block in layout.blocks(h):
+            m, waited, t = block.m, block.waited, h - block.m
+            forced = h == H - 1
+            theta = np.ones((S, A)) if forced else self.model.theta(t, m, waited)
+            arrival = following.values.get((m, 0))
+            if arrival is None:  # no arrival is possible yet, so θ = 0 wherever anyone can be
+                arrival = np.zeros((S, A**m))
+            wait = None if forced else following.values.get((m + 1, waited + 1))
+            values[m, waited] = self._backup(t, waited, m, arrival, wait, theta, block, A, pool, threads)
+        root = None
+        if layout.root[h] >= 0:
+            root = self._root(h, following)
+        return Stage(values, root)
+
+    def _backup(
+        self,
+        t: int,
+        waited: int,
+        m: int,
+        arrival: Floats,
+        wait: Floats | None,
+        theta: Floats,
+        block: Block | None,
+        choices: int = 0,
+        pool: ThreadPoolExecutor | None = None,
+        threads: int = 1,
+    ) -> Floats:
+        """One block: [s, code]. With block = None and choices = 1 there is nothing to choose: one step of G."""
+        from oldlight.planning import delay_kernels as kernels
+
+        layout = self.model.layout
+        S, A = layout.n_states, layout.n_actions
+        successors, base = self.model.successors(t), self.model.base(t, waited)
+        size = S * A**m
+        given, mix, table, mode = _NO_GIVEN, _NO_MIX, _NO_GIVEN, kernels.MAX
+        keep = False
+        if block is not None:
+            here = slice(block.offset, block.offset + size)
+            if self.given is not None:
+                given, mode = self.given[here], kernels.FOLLOW
+            elif self.mix is not None:
+                mix, mode = self.mix[here], kernels.MIX
+            elif self.table is not None:
+                table, keep = self.table[here], True
+        if m == 0:
+            x = base + theta * (successors.matrix @ arrival[:, 0]).reshape(S, A)
+            if wait is not None:
+                x += (1.0 - theta) * wait
+            return _choose_now(x, given, mix, table, mode, kernels, keep)[:, None]
+        W = A ** (m - 1)
+        v_next = arrival.reshape(S, choices, W)
+        v_wait = _NO_MIX if wait is None else wait.reshape(S, A, W, A)
+        out = self._empty(size).reshape(S, W, A)
+        given = given.reshape(S, W, A) if mode == kernels.FOLLOW else given
+        mix = mix.reshape(S, W, A, A) if mode == kernels.MIX else mix
+        table = table.reshape(S, W, A) if keep else table
+        shared = (v_wait, wait is not None, mode, given, mix, keep)
+        if pool is None or size < SMALL:
+            threads = 1
+        if successors.dense:
+            product = np.empty((choices, S * A, min(W, kernels.TILE)))
+            cuts = np.linspace(0, S, threads + 1).astype(int)
+            for w0 in range(0, W, kernels.TILE):
+                w1 = min(w0 + kernels.TILE, W)
+                tile = product if w1 - w0 == product.shape[2] else np.empty((choices, S * A, w1 - w0))
+                for a in range(choices):
+                    np.matmul(successors.matrix, v_next[:, a, w0:w1], out=tile[a])
+                tasks = [(tile, base, theta, *shared, int(i), int(j), w0, out, table) for i, j in _pairs(cuts)]
+                _share(pool, kernels.backup_dense, tasks)
+        else:
+            steps = max(1, min(threads * 4, W // kernels.TILE)) if threads > 1 else 1
+            cuts = (np.linspace(0, -(-W // kernels.TILE), steps + 1).astype(int) * kernels.TILE).clip(max=W)
+            lists = (successors.index, successors.weight, successors.count, base, theta, v_next)
+            _share(pool, kernels.backup_sparse, [(*lists, *shared, int(i), int(j), out, table) for i, j in _pairs(cuts)])
+        return out.reshape(S, A**m)
+
+    def _root(self, h: int, following: Stage) -> Floats:
+        layout = self.model.layout
+        S, A = layout.n_states, layout.n_actions
+        theta = self.model.first_theta(h)
+        x = np.zeros((S, A, A**h))
+        if h == layout.horizon - 1:
+            assert following.root is not None
+            x = following.root.reshape(S, A, A**h)
+        else:
+            arrival = following.values.get((h + 1, 0))
+            if arrival is not None and theta > 0:
+                x = theta * arrival.reshape(S, A, A**h)
+            if following.root is not None and theta < 1:
+                x = x + (1.0 - theta) * following.root.reshape(S, A, A**h)
+        here = slice(int(layout.root[h]), int(layout.root[h]) + A**h)
+        if self.mix is not None:
+            return np.einsum("saw,wa->sw", x, self.mix[here])
+        if self.given is not None:
+            chosen = self.given[here].astype(np.int64)
+        else:
+            chosen = np.tensordot(self.model.problem.initial, x, axes=1).argmax(axis=0)
+            if self.table is not None:
+                self.table[here] = chosen
+        return np.take_along_axis(x, chosen[None, None, :], axis=1)[:, 0, :]
+
+
+_NO_GIVEN = np.empty((0, 0, 0), np.uint8)
+_NO_MIX = np.empty((0, 0, 0, 0))
+
+
+def _pairs(cuts: NDArray[Any]) -> list[tuple[int, int]]:
+    return [(i, j) for i, j in zip(cuts[:-1], cuts[1:], strict=True) if j > i]
+
+
+def _share(pool: ThreadPoolExecutor | None, work: Callable[..., None], tasks: list[tuple[Any, ...]]) -> None:
+    if pool is None or len(tasks) == 1:
+        for task in tasks:
+            work(*task)
+    else:
+        for job in [pool.submit(work, *task) for task in tasks]:
+            job.result()
+
+
+def _choose_now(x: Floats, given: Any, mix: Any, table: Any, mode: int, kernels: Any, keep: bool) -> Floats:
+    """The choice over a of x[s, a], for blocks with an empty queue."""
+    if mode == kernels.FOLLOW:
+        return np.take_along_axis(x, given.astype(np.int64)[:, None], axis=1)[:, 0]
+    if mode == kernels.MIX:
+        return np.asarray((x * mix).sum(axis=1))
+    if keep:
+        table[:] = x.argmax(axis=1)
+    return np.asarray(x.max(axis=1))
+
+
+def by_start(problem: ImpairedMDP, first: Stage) -> Floats:
+    """The value per state of the first step (step −lead), from the stage of time 0."""
+    if problem.lead:
+        return np.asarray(first.values[problem.lead, 0].mean(axis=1))
+    law = problem.law
+    assert law is not None
+    at_once = float(law.first[0])
+    value = np.zeros(problem.n_states)
+    if at_once > 0:
+        value += at_once * first.values[0, 0][:, 0]
+    if first.root is not None:
+        value += (1.0 - at_once) * first.root[:, 0]
+    return value
+
+
+# -- sizes --------------------------------------------------------------------------------------------------------
+
+
+def action_type(n_actions: int) -> np.dtype[Any]:
+    """The smallest integer type that holds an action."""
+    return np.dtype(np.uint8 if n_actions <= 256 else np.uint16 if n_actions <= 65536 else np.int32)
+
+
+def default_limit() -> int:
+    """Half of this machine's memory."""
+    try:
+        return os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES") // 2
+    except (AttributeError, ValueError, OSError):
+        return 4 * 2**30
+
+
+def checked_layout(problem: ImpairedMDP, max_bytes: int | None, *, policy: bool = True) -> tuple[Layout, int]:
+    """The layout and the bytes a plan needs; refused with the numbers if it is over the limit."""
+    assert problem.law is not None
+    S, A, H = problem.n_states, problem.n_actions, problem.horizon
+    limit = default_limit() if max_bytes is None else int(max_bytes)
+    longest = problem.lead or min(problem.law.max_delay, H - 1)
+    if S * A**longest * 8 > limit:  # refuse before anything of that size is even listed
+        raise _too_large(problem, S * A**longest, 8 * S * A**longest, limit, at_least=True)
+    layout = Layout.of(problem)
+    sizes = [layout.largest_at(h) for h in range(H)]
+    blind = H if layout.root[H - 1] >= 0 else longest
+    after = S * A**blind
+    pairs = [x + y for x, y in zip(sizes, [*sizes[1:], after], strict=True)]
+    need = 8 * max(pairs) + (layout.size * action_type(A).itemsize if policy else 0)
+    if need > limit:
+        raise _too_large(problem, layout.size, need, limit)
+    return layout, need
+
+
+def _too_large(problem: ImpairedMDP, states: int, need: int, limit: int, at_least: bool = False) -> TooLarge:
+    word = "at least " if at_least else ""
+    assert problem.law is not None
+    S, A = problem.n_states, problem.n_actions
+    fits = max((k for k in range(problem.law.max_delay) if 24 * S * A**k <= limit), default=0)
+    return TooLarge(
+        f"an exact plan for {problem.channel!r} on S={S}, A={A}, H={problem.horizon} has {word}{states:,} information "
+        f"states and needs {word}{_human(need)}; the limit is {_human(limit)}. Ways out: raise max_bytes, or shorten the "
+        f"delay: channel.capped({fits}) fits and gives an upper bound, oldlight.truncate(problem, probability=...) says "
+        f"what a cap costs"
+    )
+
+
+def _human(n: int) -> str:
+    size = float(n)
+    for unit in ("B", "KiB", "MiB", "GiB", "TiB"):
+        if size < 1024:
+            return f"{size:.3g} {unit}"
+        size /= 1024
+    return f"{size:.3g} PiB"
+
+
+# -- one information state ------------------------------------------------------------------------------------------
+
+
+def q_values(model: DelayModel, info: Information, following: Stage) -> Floats:
+    """Q_h(τ, a) = E[rewards of steps h, h+1, ... | τ, a], from the stage of time h + 1."""
+    problem, layout = model.problem, model.layout
+    S, A, H = layout.n_states, layout.n_actions, layout.horizon
+    h, t, s, queue, waited = info
+    m, code = len(queue), encode(queue, A)
+    if t is None or s is None:
+        theta = model.first_theta(h)
+        x = np.zeros((S, A))
+        if h == H - 1:
+            assert following.root is not None
+            x = following.root.reshape(S, A, -1)[:, :, code]
+        else:
+            if (h + 1, 0) in following.values:
+                x = theta * following.values[h + 1, 0].reshape(S, A, -1)[:, :, code]
+            if following.root is not None:
+                x = x + (1 - theta) * following.root.reshape(S, A, -1)[:, :, code]
+        return np.asarray(problem.initial @ x - _earned(problem, problem.initial, 0, queue, 0))
+    corner = np.zeros(S)
+    corner[s] = 1.0
+    heads = np.arange(A) if m == 0 else np.full(A, queue[0])
+    P, base = problem.transitions_at(t)[s, heads], model.base(t, waited)[s, heads]  # [a, s2], [a]
+    theta_a = np.ones(A) if h == H - 1 else model.theta(t, m, waited)[s, heads]
+    x = base.copy()
+    if (m, 0) in following.values:
+        after = following.values[m, 0].reshape(S, A, -1)[:, :, code // A] if m else following.values[0, 0]  # [s2, a]
+        x += theta_a * np.einsum("ap,pa->a", P, np.broadcast_to(after, (S, A)))
+    if h < H - 1 and (m + 1, waited + 1) in following.values:
+        x += (1 - theta_a) * following.values[m + 1, waited + 1].reshape(S, A, -1)[s, :, code]
+    return np.asarray(x - _earned(problem, corner, t, queue, 1 if waited else 0))
+
+
+def _earned(problem: ImpairedMDP, b: Floats, t: int, queue: tuple[int, ...], skip: int) -> float:
+    """What the steps of the queue are expected to earn, without the first `skip` of them."""
+    total = 0.0
+    for i, a in enumerate(queue):
+        if i >= skip:
+            total += float(b @ problem.rewards_at(t + i)[:, a])
+        b = push(problem, b, t + i, (a,))
+    return total

@@ -1,0 +1,115 @@
+"""The two compiled loops of planning under delay; `oldlight.planning.delay` says what they compute.
+
+A block is V[s, code] with code = q1 + A·w, w the code of q2..qm. The successor block after an arrival is
+V_next[s2, a, w], after no arrival V_wait[s, a, w, q1] (see `oldlight.information` for the codes). For each (s, q1)
+
+    x_a[w] = base[s, q1] + θ[s, q1]·Σ_s2 P(s2|s, q1)·V_next[s2, a, w] + (1 − θ[s, q1])·V_wait[s, a, w, q1]
+
+and out[s, w, q1] is the maximum over a (mode MAX), the entry a policy chose (FOLLOW) or their mean (MIX). Vectors run
+along w, so every inner loop is long and contiguous; a tile of w is small enough that the rows of V_next that it reads
+stay in cache while all (s, q1) pass over them.
+"""
+
+import numba as nb
+import numpy as np
+
+MAX, FOLLOW, MIX = 0, 1, 2
+TILE = 512
+
+
+@nb.njit(nogil=True, cache=True, inline="always")
+def _choose(a, x, best, arg, given, mix, mode, s, w0, n, q):
+    """Take x_a into the running choice over a."""
+    if mode == 0:
+        if a == 0:
+            for j in range(n):
+                best[j] = x[j]
+                arg[j] = 0
+        else:
+            for j in range(n):
+                better = x[j] > best[j]
+                best[j] = x[j] if better else best[j]
+                arg[j] = a if better else arg[j]
+    elif mode == 1:
+        for j in range(n):
+            if given[s, w0 + j, q] == a:
+                best[j] = x[j]
+    else:
+        if a == 0:
+            for j in range(n):
+                best[j] = 0.0
+        for j in range(n):
+            best[j] += mix[s, w0 + j, q, a] * x[j]
+
+
+@nb.njit(nogil=True, cache=True, fastmath={"contract"})
+def backup_sparse(index, weight, count, base, theta, v_next, v_wait, waiting, mode, given, mix, keep, w_from, w_to, out, table):
+    """Successors from lists: index/weight[s·A+q1, k], count[s·A+q1]; tiles of w in w_from..w_to."""
+    S, nA, _ = v_next.shape
+    A = base.shape[1]
+    x = np.empty(TILE)
+    best = np.empty(TILE)
+    arg = np.empty(TILE, np.int64)
+    for w0 in range(w_from, w_to, TILE):
+        w1 = min(w0 + TILE, w_to)
+        n = w1 - w0
+        for s in range(S):
+            for q in range(A):
+                row = s * A + q
+                th = theta[s, q]
+                r = base[s, q]
+                for a in range(nA):
+                    p = th * weight[row, 0]
+                    v = v_next[index[row, 0], a, w0:w1]
+                    for j in range(n):
+                        x[j] = r + p * v[j]
+                    k = 1
+                    while k + 1 < count[row]:
+                        p = th * weight[row, k]
+                        p2 = th * weight[row, k + 1]
+                        v = v_next[index[row, k], a, w0:w1]
+                        v2 = v_next[index[row, k + 1], a, w0:w1]
+                        for j in range(n):
+                            x[j] += p * v[j] + p2 * v2[j]
+                        k += 2
+                    if k < count[row]:
+                        p = th * weight[row, k]
+                        v = v_next[index[row, k], a, w0:w1]
+                        for j in range(n):
+                            x[j] += p * v[j]
+                    if waiting and th < 1.0:
+                        for j in range(n):
+                            x[j] += (1.0 - th) * v_wait[s, a, w0 + j, q]
+                    _choose(a, x, best, arg, given, mix, mode, s, w0, n, q)
+                for j in range(n):
+                    out[s, w0 + j, q] = best[j]
+                if keep:
+                    for j in range(n):
+                        table[s, w0 + j, q] = arg[j]
+
+
+@nb.njit(nogil=True, cache=True, fastmath={"contract"})
+def backup_dense(product, base, theta, v_wait, waiting, mode, given, mix, keep, s_from, s_to, w0, out, table):
+    """The same for one tile of w whose Σ_s2 P·V_next is ready: product[a, s·A+q1, j], for states s_from..s_to."""
+    nA, _, n = product.shape
+    A = base.shape[1]
+    x = np.empty(n)
+    best = np.empty(n)
+    arg = np.empty(n, np.int64)
+    for s in range(s_from, s_to):
+        for q in range(A):
+            th = theta[s, q]
+            r = base[s, q]
+            for a in range(nA):
+                y = product[a, s * A + q]
+                for j in range(n):
+                    x[j] = r + th * y[j]
+                if waiting and th < 1.0:
+                    for j in range(n):
+                        x[j] += (1.0 - th) * v_wait[s, a, w0 + j, q]
+                _choose(a, x, best, arg, given, mix, mode, s, w0, n, q)
+            for j in range(n):
+                out[s, w0 + j, q] = best[j]
+            if keep:
+                for j in range(n):
+                    table[s, w0 + j, q] = arg[j]

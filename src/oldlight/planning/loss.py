@@ -1,0 +1,251 @@
+"""Exact planning under loss, without the S·A^H information states: branch and bound on beliefs.
+
+The sufficient statistic is (h, b) with b the law of s_h; after an observation b is a corner e_s.
+
+    Q_h(b, a) = b·r_h(:, a) + λ_{h+1} Σ_s2 b'(s2)·V_{h+1}(e_s2) + (1 − λ_{h+1})·V_{h+1}(b'),    b' = b P_h(a)
+    V_h = max_a Q_h,    V_H = 0,    value = λ_0 Σ_s rho(s)·V_0(e_s) + (1 − λ_0)·V_0(rho)
+
+Q_h(·, a) is convex in b, so Q_h(b, a) ≤ Σ_s b(s)·Q_h(e_s, a). A backward pass that solves the corners of step h has the
+corner values of step h + 1 at hand for that bound: try actions in the order of their bound, stop when the bound does not
+beat the incumbent, pass the cut-off (incumbent − settled part)/(1 − λ) down a blackout, and remember beliefs already met.
+A pruned action keeps its bound as its Q, which stays valid as a bound for earlier steps.
+
+Guarantee: with tolerance ε every node is solved to within ε, so upper − lower ≤ ε at the end (a pruned action's bound
+exceeds the incumbent by at most ε, and mixing seen and lost branches cannot widen the gap); ε = 0 is exact up to the
+rounding of the belief table, which is stated in `work.rounding`.
+
+The code carries a queue of d actions that are done but not settled (u = h − d is the settled step): d = 0 is loss alone.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from oldlight.checks import TooLarge
+from oldlight.information import Information, belief
+from oldlight.planning.delay import _human, action_type, default_limit
+from oldlight.planning.progress import shown
+from oldlight.planning.solution import Solution, Work
+from oldlight.policies import BlackoutPolicy
+from oldlight.problem import ImpairedMDP
+
+Floats = NDArray[np.float64]
+HEAD = 4  # columns of the belief table before the belief
+SHIFT = 7  # low bits of the hash that do not choose the slot
+GAP = 1.05  # a node whose bounds are within this many slacks is settled (the rest is rounding)
+FIRST_ENTRIES = 2**14
+CHUNK = 64  # corners between two looks at the progress bar and the keyboard
+
+
+class Search:
+    """One branch and bound. P[u, s, a, s2], R[u, s, a] (length 1 on u if stationary), seen[u], after[s, q] the value
+    left after the last action, d the queue length."""
+
+    def __init__(
+        self, P: Floats, R: Floats, seen: Floats, tolerance: float = 0.0, after: Floats | None = None, d: int = 0
+    ) -> None:
+        self.P, self.R, self.d = np.array(P, order="C"), np.array(R, order="C"), d
+        S, A = R.shape[1:]
+        U, Q = len(seen) - d, A**d
+        self.S, self.A, self.U, self.Q = S, A, U, Q
+        self.seen = np.append(seen, 0.0)  # what follows the last step is never seen
+        self.span = float((R.max(axis=(1, 2)) - R.min(axis=(1, 2))).sum()) * (len(seen) if len(R) == 1 else 1)
+        magnitude = float(np.abs(R).max(axis=(1, 2)).sum()) * (len(seen) if len(R) == 1 else 1)
+        tie = 2.0**-46 * max(magnitude, 1e-300)  # bounds this close are a tie
+        self.slack = max(tolerance / GAP, tie)
+        self.rounding = (U + 1) * (tie + S * 2.0**-47 * self.span)
+        self.corner = np.zeros((2, U + 1, S, Q))
+        if after is not None:
+            self.corner[:, U] = after
+        self.qup = np.zeros((U, S, Q, A))
+        self.best = np.zeros((U, S, Q), dtype=np.int64)
+        self._space = np.empty((U + 1, A + 3, max(S, A)))
+        self._real, self._whole = np.empty((U + 1, 5)), np.zeros((U + 1, 4 + S + 2 * A), dtype=np.int64)
+        self._count = np.zeros(2, dtype=np.int64)
+        self.most_entries = 2**22
+        self._table, self._bounds = np.zeros((0, HEAD + S), np.int64), np.zeros((0, 2))
+        self._allocate(FIRST_ENTRIES)
+
+    def _allocate(self, entries: int) -> None:
+        """A larger belief table. Of entries that fall on one slot one is kept: the rest is only forgotten, never wrong."""
+        old, old_bounds = self._table, self._bounds
+        self._table = np.zeros((entries, HEAD + self.S), np.int64)
+        self._bounds = np.zeros((entries, 2))
+        used = np.flatnonzero(old[:, 0])
+        slots, which = np.unique((old[used, 0] >> SHIFT) & (entries - 1), return_index=True)
+        self._table[slots], self._bounds[slots] = old[used[which]], old_bounds[used[which]]
+        self._count[1] = len(slots)
+
+    @property
+    def nodes(self) -> int:
+        return int(self._count[0])
+
+    @property
+    def bytes(self) -> int:
+        arrays = (self.P, self.corner, self.qup, self.best, self._space, self._table, self._bounds)
+        return sum(x.nbytes for x in arrays)
+
+    def visit(
+        self, u: int, beliefs: Floats, queues: NDArray[np.int64], solving: NDArray[np.int64] | None = None
+    ) -> Floats:
+        """(lower, upper, action) of each node (u, beliefs[i], queues[i])."""
+        from oldlight.planning import loss_kernels as kernels
+
+        b = np.zeros((len(beliefs), self._space.shape[2]))
+        b[:, : self.S] = beliefs
+        corners = np.full(len(b), -1) if solving is None else solving
+        out = np.empty((len(b), 3))
+        done = 0
+        while done < len(b):
+            done = kernels.visit(
+                u, b, queues, corners, done, out, self.d, self.slack, self.P, self.R, self.seen, self.corner, self.qup,
+                self._table, self._bounds, self._space, self._real, self._whole, self._count,
+            )  # fmt: skip
+            entries = len(self._table)
+            if 3 * self._count[1] > 2 * entries:
+                if entries >= self.most_entries:  # start over rather than grow
+                    self._table[:, 0] = 0
+                self._allocate(min(4 * entries, self.most_entries))
+        return out
+
+    def run(self, tell: Callable[[int, int], None] | None = None) -> Search:
+        """Solve every corner, last step first."""
+        S, Q = self.S, self.Q
+        number = np.arange(S * Q)
+        for u in range(self.U - 1, -1, -1):
+            for i in range(0, S * Q, CHUNK):
+                s, q = number[i : i + CHUNK] // Q, number[i : i + CHUNK] % Q
+                found = self.visit(u, np.eye(S)[s], q, s)
+                self.corner[0, u, s, q], self.corner[1, u, s, q], self.best[u, s, q] = found.T
+                if tell is not None:
+                    tell((self.U - 1 - u) * S * Q + i + len(s), self.U * S * Q)
+        return self
+
+    def bounds(self, u: int, b: Floats, q: int = 0) -> tuple[float, float, int]:
+        """(lower, upper, action) at the node (u, b, q)."""
+        corner = np.flatnonzero(b == 1.0)
+        if u < self.U and len(corner):
+            s = int(corner[0])
+            return float(self.corner[0, u, s, q]), float(self.corner[1, u, s, q]), int(self.best[u, s, q])
+        low, up, a = self.visit(u, b[None], np.array([q]))[0]
+        return float(low), float(up), int(a)
+
+    def act(self, u: int, b: Floats, q: int, a: int) -> tuple[float, Floats, int]:
+        """Act a: the settled reward with what is seen next, the next belief, the next queue."""
+        A = self.A
+        head, q_next = (a, 0) if self.d == 0 else (q % A, q // A + a * A ** (self.d - 1))
+        P, R = self.P[min(u, len(self.P) - 1)], self.R[min(u, len(self.R) - 1)]
+        after = b @ P[:, head, :]
+        return float(b @ R[:, head] + self.seen[u + 1] * (after @ self.corner[0, u + 1, :, q_next])), after, q_next
+
+    def q_values(self, u: int, b: Floats, q: int = 0) -> Floats:
+        """What acting each a at the node and following the plan afterwards earns."""
+        values = np.empty(self.A)
+        for a in range(self.A):
+            settled, after, q_next = self.act(u, b, q, a)
+            stay = 1.0 - self.seen[u + 1]
+            values[a] = settled + (stay * self.bounds(u + 1, after, q_next)[0] if stay > 0 else 0.0)
+        return values
+
+    def sequences(self, u: int, beliefs: Floats, queues: NDArray[np.int64], first: Any = None) -> NDArray[np.int64]:
+        """out[i, j]: what the plan does j steps after the node (u, beliefs[i], queues[i]) while nothing is seen."""
+        out = np.zeros((len(beliefs), self.U), dtype=np.int64)
+        B, q = beliefs, queues
+        for j in range(self.U - u):
+            acts = first if j == 0 and first is not None else self.visit(u + j, B, q)[:, 2].astype(np.int64)
+            out[:, j] = acts
+            heads = acts if self.d == 0 else q % self.A
+            B = advance(B, heads, self.P[min(u + j, len(self.P) - 1)])
+            q = q if self.d == 0 else q // self.A + acts * self.A ** (self.d - 1)
+        return out
+
+
+def advance(B: Floats, acts: NDArray[Any], P: Floats) -> Floats:
+    """Each row's law one step on: B[i] @ P[:, acts[i], :]."""
+    following = np.empty_like(B)
+    for a in np.unique(acts):
+        rows = acts == a
+        following[rows] = B[rows] @ P[:, a, :]
+    return following
+
+
+def plan_loss(
+    problem: ImpairedMDP,
+    tolerance: float,
+    max_bytes: int | None,
+    progress: bool | Callable[[int, int], None] | None,
+) -> Solution:
+    """The best executable policy under loss; see `oldlight.solve`."""
+    began = time.perf_counter()
+    mdp, seen = problem.mdp, problem.seen
+    assert seen is not None
+    S, A, H = problem.n_states, problem.n_actions, problem.horizon
+    limit = default_limit() if max_bytes is None else max_bytes
+    need = 8 * (H * S * (A + 4) + H * S * H + (H + 1) * (A + 3) * max(S, A)) + FIRST_ENTRIES * (8 * S + 48)
+    if need > limit:
+        raise TooLarge(
+            f"planning for loss on S={S}, A={A}, H={H} needs at least {_human(need)}; the limit is {_human(limit)}. "
+            "Way out: raise max_bytes, or shorten the horizon"
+        )
+    P = mdp.transitions[:1] if mdp.stationary_transitions else mdp.transitions
+    R = mdp.rewards[:1] if mdp.stationary else mdp.rewards
+    search = Search(P, R, seen, tolerance)
+    search.most_entries = 1 << max(13, int((limit - need) // (8 * S + 48)).bit_length() - 2)
+    with shown(progress, "planning") as tell:
+        search.run(tell)
+    blind_up = search.bounds(0, problem.initial)[1] if seen[0] < 1 else 0.0
+    upper = float(seen[0] * (problem.initial @ search.corner[1, 0, :, 0]) + (1 - seen[0]) * blind_up)
+
+    sequences = np.zeros((H + 1, S, H), dtype=action_type(A))
+    no_queue = np.zeros(S, dtype=np.int64)
+    for h in range(H):
+        sequences[h + 1] = search.sequences(h, np.eye(S), no_queue, search.best[h, :, 0])
+    if seen[0] < 1:
+        sequences[0] = search.sequences(0, problem.initial[None], no_queue[:1])[0]
+
+    def elsewhere(info: Information) -> int:
+        return search.bounds(info.h, belief(problem, info))[2]
+
+    def q(info: Information) -> Floats:
+        return search.q_values(info.h, belief(problem, info))
+
+    policy = BlackoutPolicy(sequences, A, elsewhere)
+    starts = blackout_values(problem, policy)
+    value = float(problem.initial @ starts)
+    upper = max(upper, value)
+    work = Work(search.nodes, time.perf_counter() - began, search.bytes, search.rounding)
+    exact = tolerance == 0 or upper == value
+    if tolerance == 0:
+        upper = value
+    return Solution(problem, value, policy, value, upper, exact, starts, work, q)
+
+
+def blackout_values(problem: ImpairedMDP, policy: BlackoutPolicy) -> Floats:
+    """The exact value of a policy of sequences, per start state: one walk along each sequence, last step first."""
+    mdp, seen = problem.mdp, problem.seen
+    assert seen is not None
+    H, S = problem.horizon, problem.n_states
+    corner = np.zeros((H + 1, S))  # the value from an observation of step t in state s on
+    blind = np.zeros(S)
+    for row in range(H, -1, -1):
+        t = row - 1 if row else 0
+        B, weight, value = np.eye(S), 1.0, np.zeros(S)  # B[s]: the law of s_h when the sequence began in s
+        for j in range(H - t):
+            h, acts = t + j, policy.sequences[row, :, j]
+            if row == 0:
+                acts = np.broadcast_to(acts[0], S)
+            value += weight * np.einsum("si,is->s", B, mdp.rewards[h][:, acts])
+            B = advance(B, acts, mdp.transitions[h])
+            if h + 1 < H:
+                value += weight * seen[h + 1] * (B @ corner[h + 1])
+                weight *= 1.0 - seen[h + 1]
+        if row:
+            corner[t] = value
+        else:
+            blind = value
+    return np.asarray(seen[0] * corner[0] + (1.0 - seen[0]) * blind)

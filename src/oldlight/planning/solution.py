@@ -1,0 +1,57 @@
+"""What a plan says of itself: its value, its policy, how far it may be off, and how much work it was."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from oldlight.information import Information, check
+from oldlight.policies import BlackoutPolicy, TablePolicy
+from oldlight.problem import ImpairedMDP
+
+Floats = NDArray[np.float64]
+
+
+@dataclass(frozen=True)
+class Work:
+    """information_states: entries planned (delay) or belief nodes visited (loss); seconds; bytes held at the peak.
+
+    rounding: how far values may be off because beliefs that agree to this precision share one table entry (loss only).
+    """
+
+    information_states: int
+    seconds: float
+    bytes: int
+    rounding: float = 0.0
+
+
+@dataclass(frozen=True, eq=False)
+class Solution:
+    """The best executable policy. lower ≤ optimal value ≤ upper; `value` is what `policy` earns, and `exact` says that
+    the three are the same. `value_by_start[s]`: what the policy earns when the first state (of step −lead) is s."""
+
+    problem: ImpairedMDP
+    value: float
+    policy: TablePolicy | BlackoutPolicy
+    lower: float
+    upper: float
+    exact: bool
+    value_by_start: Floats
+    work: Work
+    _q: Callable[[Information], Floats]
+
+    def q(self, info: Information) -> Floats:
+        """Q_h(τ, a) = E[rewards of steps h, h+1, ... | τ_h = info, a_h = a, best afterwards], shape (A,)."""
+        check(self.problem, info)
+        return self._q(info)
+
+    def value_at(self, info: Information) -> float:
+        """max_a Q_h(τ, a): the best expected reward of the steps that are left."""
+        return float(self.q(info).max())
+
+    def __repr__(self) -> str:
+        how = "exact" if self.exact else f"in [{self.lower:.10g}, {self.upper:.10g}]"
+        return f"Solution(value={self.value:.10g}, {how}, {self.work.information_states:,} states, {self.work.seconds:.3g} s)"

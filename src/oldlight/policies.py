@@ -1,0 +1,238 @@
+"""What an agent does with what it knows: executable policies, functions of the information state τ_h.
+
+    policy.probabilities(info)  -> the chance of each action, shape (A,)
+    policy.action(info)         -> the action, for a policy that does not randomise
+
+`TablePolicy`      one action (or one law of actions) per information state of a delayed problem.
+`BlackoutPolicy`   for loss: one sequence of actions per newest seen (t, s_t), followed until the next observation. Every
+                   deterministic policy under loss has this form, because between observations only its own actions pass.
+`FunctionPolicy`   any function of the information state.
+`BeliefPolicy`     any function of (h, belief).
+`MarkovPolicy`     a function of (h, s_h): the plan of somebody who sees everything. Not executable under impairment;
+                   it is what a plan with full information is compared by, and simulated by.
+
+Tables are saved as npz files without pickle and load with numpy alone.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any, Protocol, runtime_checkable
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from oldlight import checks
+from oldlight.information import Information, Layout, belief, encode
+from oldlight.problem import ImpairedMDP
+
+Floats = NDArray[np.float64]
+
+
+@runtime_checkable
+class Policy(Protocol):
+    """Anything that gives the chances of the actions for what the agent knows."""
+
+    def probabilities(self, info: Information) -> Floats: ...
+
+
+def _point(a: int, n_actions: int) -> Floats:
+    chances = np.zeros(n_actions)
+    chances[a] = 1.0
+    return chances
+
+
+def _only_action(chances: Floats, info: Information) -> int:
+    a = int(chances.argmax())
+    if chances[a] < 1.0:
+        raise ValueError(f"the policy randomises at {tuple(info)}; draw from policy.probabilities(info)")
+    return a
+
+
+class TablePolicy:
+    """One entry per information state of a delayed problem.
+
+    actions: [index] chosen actions, or chances: [index, a]; the index is `layout.index(info)`.
+    """
+
+    def __init__(self, layout: Layout, actions: ArrayLike | None = None, *, chances: ArrayLike | None = None) -> None:
+        if (actions is None) == (chances is None):
+            raise ValueError("TablePolicy takes exactly one of actions and chances")
+        self.layout = layout
+        self.actions: NDArray[Any] | None = None
+        self.chances: Floats | None = None
+        if actions is not None:
+            table = np.asarray(actions)
+            if table.shape != (layout.size,) or table.dtype.kind not in "ui":
+                raise ValueError(f"actions has shape {table.shape} and type {table.dtype}; expected {layout.size} integers")
+            if table.size and not 0 <= int(table.max()) < layout.n_actions:
+                raise ValueError(f"actions has {int(table.max())}, expected actions in 0..{layout.n_actions - 1}")
+            self.actions = table
+        else:
+            self.chances = checks.probability_rows("chances", chances, ("index", "a"))  # type: ignore[arg-type]
+            if self.chances.shape != (layout.size, layout.n_actions):
+                raise ValueError(f"chances has shape {self.chances.shape}; expected {(layout.size, layout.n_actions)}")
+
+    def probabilities(self, info: Information) -> Floats:
+        i = self.layout.index(info)
+        if self.chances is not None:
+            return self.chances[i].copy()
+        assert self.actions is not None
+        return _point(int(self.actions[i]), self.layout.n_actions)
+
+    def action(self, info: Information) -> int:
+        if self.actions is not None:
+            return int(self.actions[self.layout.index(info)])
+        return _only_action(self.probabilities(info), info)
+
+    def save(self, path: str | os.PathLike[str]) -> Path:
+        body = {"actions": self.actions} if self.actions is not None else {"chances": self.chances}
+        sizes = np.array([self.layout.horizon, self.layout.n_states, self.layout.n_actions])
+        kind = np.array("oldlight.TablePolicy")
+        return checks.save_arrays(
+            path, kind=kind, sizes=sizes, offset=self.layout.offset, root=self.layout.root, **body  # type: ignore[arg-type]
+        )
+
+    def __repr__(self) -> str:
+        return f"TablePolicy({self.layout.size:,} information states)"
+
+
+class BlackoutPolicy:
+    """sequences[t + 1, s, j]: the action j steps after step t was seen in state s; row 0 is for nothing seen yet.
+
+    Defined where the queue is what the policy itself did. Elsewhere `elsewhere(info)` is asked, if there is one.
+    """
+
+    def __init__(self, sequences: ArrayLike, n_actions: int, elsewhere: Callable[[Information], int] | None = None) -> None:
+        table = np.asarray(sequences)
+        if table.ndim != 3 or table.dtype.kind not in "ui" or table.shape[0] != table.shape[2] + 1:
+            raise ValueError(f"sequences has shape {table.shape}, type {table.dtype}; expected integers (H+1, S, H)")
+        if int(table.max(initial=0)) >= n_actions:
+            raise ValueError(f"sequences has action {int(table.max())}, expected actions in 0..{n_actions - 1}")
+        self.sequences = table
+        self.n_actions = n_actions
+        self.elsewhere = elsewhere
+
+    def action(self, info: Information) -> int:
+        row, s = (0, 0) if info.t is None or info.state is None else (info.t + 1, info.state)
+        planned = self.sequences[row, s]
+        m = len(info.queue)
+        if tuple(int(a) for a in planned[:m]) == tuple(info.queue):
+            return int(planned[m])
+        if self.elsewhere is not None:
+            return self.elsewhere(info)
+        raise KeyError(f"{tuple(info)} is off the plan: after this observation the plan was {planned[:m].tolist()}")
+
+    def probabilities(self, info: Information) -> Floats:
+        return _point(self.action(info), self.n_actions)
+
+    def save(self, path: str | os.PathLike[str]) -> Path:
+        """Write the sequences; an `elsewhere` is not saved."""
+        kind = np.array("oldlight.BlackoutPolicy")
+        return checks.save_arrays(path, kind=kind, sequences=self.sequences, n_actions=np.array(self.n_actions))
+
+    def __repr__(self) -> str:
+        return f"BlackoutPolicy(H={self.sequences.shape[2]}, S={self.sequences.shape[1]})"
+
+
+def load_policy(path: str | os.PathLike[str]) -> TablePolicy | BlackoutPolicy:
+    """Read a policy that `save` wrote."""
+    data = checks.load_arrays(path, needs=("kind",))
+    kind = str(data["kind"])
+    if kind == "oldlight.BlackoutPolicy":
+        return BlackoutPolicy(data["sequences"], int(data["n_actions"]))
+    if kind != "oldlight.TablePolicy":
+        raise ValueError(f"{path}: kind is {kind!r}, expected a saved oldlight policy")
+    H, S, A = (int(x) for x in data["sizes"])
+    body = data.get("actions", data.get("chances"))
+    if body is None:
+        raise ValueError(f"{path}: damaged, it has neither actions nor chances")
+    layout = Layout(H, S, A, data["offset"], data["root"], len(body))
+    return TablePolicy(layout, body) if "actions" in data else TablePolicy(layout, chances=body)
+
+
+class FunctionPolicy:
+    """`choose(info)` gives an action or the chances of the actions; each information state is asked once."""
+
+    def __init__(self, choose: Callable[[Information], Any], n_actions: int) -> None:
+        self.choose = choose
+        self.n_actions = n_actions
+        self._known: dict[Information, Floats] = {}
+
+    def probabilities(self, info: Information) -> Floats:
+        known = self._known.get(info)
+        if known is None:
+            known = self._known[info] = as_chances(self.choose(info), self.n_actions, f"the policy at {tuple(info)}")
+        return known
+
+    def action(self, info: Information) -> int:
+        return _only_action(self.probabilities(info), info)
+
+
+class BeliefPolicy(FunctionPolicy):
+    """`choose(h, b)` gives an action or the chances of the actions for the law b of the current state."""
+
+    def __init__(self, problem: ImpairedMDP, choose: Callable[[int, Floats], Any]) -> None:
+        super().__init__(lambda info: choose(info.h, belief(problem, info)), problem.n_actions)
+
+
+class MarkovPolicy:
+    """actions[h, s]: what somebody does who always sees the current state."""
+
+    def __init__(self, actions: ArrayLike, n_actions: int) -> None:
+        self.actions = np.asarray(actions)
+        if self.actions.ndim != 2 or self.actions.dtype.kind not in "ui" or int(self.actions.max()) >= n_actions:
+            raise ValueError(f"actions has shape {self.actions.shape}; expected (H, S) integers below {n_actions}")
+        self.n_actions = n_actions
+
+
+def as_chances(given: Any, n_actions: int, who: str) -> Floats:
+    """An action or a law of actions, as a law."""
+    if np.ndim(given) == 0:
+        return _point(checks.whole(who, given, most=n_actions - 1), n_actions)
+    chances = checks.probability_rows(who, given, ("a",))
+    if chances.shape != (n_actions,):
+        raise ValueError(f"{who} has {len(chances)} chances, expected one per action: {n_actions}")
+    return chances
+
+
+def tabulate(problem: ImpairedMDP, policy: Policy, layout: Layout | None = None) -> TablePolicy:
+    """Ask `policy` at every information state of a delayed problem and keep the answers."""
+    if isinstance(policy, TablePolicy):
+        return policy
+    layout = Layout.of(problem) if layout is None else layout
+    return TablePolicy(layout, chances=np.array([policy.probabilities(info) for info in layout]))
+
+
+def blackout_of(problem: ImpairedMDP, policy: Policy) -> BlackoutPolicy:
+    """Any deterministic policy under loss, as its sequences."""
+    if isinstance(policy, BlackoutPolicy):
+        return policy
+    H, S, A = problem.horizon, problem.n_states, problem.n_actions
+    table = np.zeros((H + 1, S, H), dtype=np.int32)
+    for row in range(H + 1):
+        for s in range(S):
+            queue: tuple[int, ...] = ()
+            while (row - 1 if row else 0) + len(queue) < H:
+                info = Information.nothing_seen(queue) if row == 0 else Information.seen(row - 1, s, queue, len(queue))
+                a = _only_action(policy.probabilities(info), info)
+                table[row, s, len(queue)] = a
+                queue += (a,)
+    return BlackoutPolicy(table, A)
+
+
+__all__ = [
+    "BeliefPolicy",
+    "BlackoutPolicy",
+    "FunctionPolicy",
+    "MarkovPolicy",
+    "Policy",
+    "TablePolicy",
+    "as_chances",
+    "blackout_of",
+    "encode",
+    "load_policy",
+    "tabulate",
+]

@@ -25,6 +25,8 @@ from oldlight.checks import TooLarge
 from oldlight.information import Information, Layout, belief
 from oldlight.mdp import TabularMDP
 from oldlight.planning import Solution, solve
+from oldlight.planning.evaluation import Evaluation, evaluate
+from oldlight.planning.gap import Gap, Sweep, gap, sweep
 from oldlight.policies import (
     BeliefPolicy,
     BlackoutPolicy,
@@ -47,7 +49,9 @@ __all__ = [
     "ConstantDelay",
     "DelayChannel",
     "EmpiricalDelay",
+    "Evaluation",
     "FunctionPolicy",
+    "Gap",
     "GeometricDelay",
     "HeavyTailedDelay",
     "ImpairedMDP",
@@ -59,6 +63,7 @@ __all__ = [
     "Simulation",
     "Solution",
     "StochasticDelay",
+    "Sweep",
     "TablePolicy",
     "TabularMDP",
     "TooLarge",
@@ -66,9 +71,12 @@ __all__ = [
     "WarmStart",
     "__version__",
     "belief",
+    "evaluate",
+    "gap",
     "instances",
     "load_policy",
     "simulate",
     "solve",
+    "sweep",
     "truncate",
 ]

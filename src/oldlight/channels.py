@@ -79,11 +79,11 @@ class DelayLaw:
         H, cap = self.horizon, self.cap
         possible = np.zeros((H, cap + 1), dtype=bool)
         for d in np.flatnonzero(self.first > 0):
-            possible[0, min(d, cap)] = True
+            possible[0, min(int(d), cap)] = True
         for i in range(H - 1):
             support = np.flatnonzero((self.at_step(self.interarrival, i) > 0).any(axis=(0, 1)))
             for d in np.flatnonzero(possible[i]):
-                possible[i + 1, np.minimum(d + support, cap)] = True
+                possible[i + 1, np.minimum(int(d) + support, cap)] = True
         return possible
 
     @property
@@ -295,7 +295,9 @@ class EmpiricalDelay(DelayChannel):
         interarrival: Iterable[int] | Mapping[int, float] | None = None,
     ) -> None:
         if delays is None and interarrival is None:
-            raise ValueError("EmpiricalDelay needs measured delays or interarrival times, e.g. EmpiricalDelay([1, 2, 2])")
+            raise ValueError(
+                "EmpiricalDelay needs measured delays or interarrival times, e.g. EmpiricalDelay([1, 2, 2])"
+            )
         self.first = np.ones(1) if delays is None else _histogram("delays", delays)
         self.interarrival = np.ones(1) if interarrival is None else _histogram("interarrival", interarrival)
 

@@ -123,7 +123,9 @@ def check(problem: ImpairedMDP, info: Information) -> None:
     elif law is not None:
         if problem.lead:
             if m != problem.lead or waited:
-                raise no(f"with a constant delay {problem.lead} the newest visible step at time {h} is {h - problem.lead}")
+                raise no(
+                    f"with a constant delay {problem.lead} the newest visible step at time {h} is {h - problem.lead}"
+                )
             return
         if not 0 <= waited <= m:
             raise no(f"waited = {waited} is outside 0..{m}, the steps since step {t}")
@@ -139,8 +141,57 @@ def check(problem: ImpairedMDP, info: Information) -> None:
 def _reachable(problem: ImpairedMDP, t: int) -> NDArray[np.bool_]:
     mask = problem.initial > 0
     for i in range(-problem.lead, t):
-        mask = (problem.transitions_at(i)[mask] > 0).any(axis=(0, 1))
+        mask = np.asarray((problem.transitions_at(i)[mask] > 0).any(axis=(0, 1)))
     return mask
+
+
+def beginnings(problem: ImpairedMDP) -> Iterator[tuple[float, Information]]:
+    """What the agent can know at time 0, and how likely."""
+    S, A, lead = problem.n_states, problem.n_actions, problem.lead
+    if lead:
+        for s in range(S):
+            for code in range(A**lead):
+                yield 1.0 / (S * A**lead), Information(0, -lead, s, decode(code, lead, A), 0)
+        return
+    law, seen = problem.law, problem.seen
+    at_once = float(law.first[0]) if law is not None else float(seen[0])  # type: ignore[index]
+    for first in np.flatnonzero(problem.initial > 0).tolist():
+        if at_once > 0:
+            yield at_once * float(problem.initial[first]), Information(0, 0, first, (), 0)
+    if at_once < 1:
+        yield 1.0 - at_once, Information.nothing_seen()
+
+
+def moves(problem: ImpairedMDP, info: Information, a: int) -> Iterator[tuple[float, Information]]:
+    """What the agent can know one step after acting a on `info`, and how likely (the paper's p_aug), for h < H − 1."""
+    h, t, s, queue, waited = info
+    longer = (*queue, a)
+    law, seen = problem.law, problem.seen
+    if seen is not None:
+        chance = float(seen[h + 1])
+        if chance > 0:
+            start = problem.initial if t is None else np.eye(problem.n_states)[s]
+            b = push(problem, start, 0 if t is None else t, longer)
+            for s2 in np.flatnonzero(b > 0):
+                yield chance * float(b[s2]), Information(h + 1, h + 1, int(s2), (), 0)
+        if chance < 1:
+            yield 1.0 - chance, Information(h + 1, t, s, longer, waited + 1)
+        return
+    assert law is not None
+    if t is None or s is None:
+        theta = float(law.first_hazard[h + 1])
+        row, after = problem.initial, Information(h + 1, 0, 0, longer, 0)
+    else:
+        head = longer[0]
+        forced = problem.lead > 0 or h - t >= law.cap
+        table = law.at_step(law.hazard, t)
+        theta = 1.0 if forced else float(table[min(s, table.shape[0] - 1), min(head, table.shape[1] - 1), waited])
+        row, after = problem.transitions_at(t)[s, head], Information(h + 1, t + 1, 0, longer[1:], 0)
+    if theta > 0:
+        for s2 in np.flatnonzero(row > 0):
+            yield theta * float(row[s2]), after._replace(state=int(s2))
+    if theta < 1:
+        yield 1.0 - theta, Information(h + 1, t, s, longer, waited + 1)
 
 
 class Block(NamedTuple):
@@ -202,7 +253,7 @@ class Layout:
             yield Block(h, int(m), int(waited), int(self.offset[h, m, waited]))
 
     def block_size(self, m: int) -> int:
-        return self.n_states * int(self.n_actions) ** m
+        return int(self.n_states * self.n_actions**m)
 
     def largest_at(self, h: int) -> int:
         """Entries of all blocks of time h, with the root counted per start state."""
@@ -219,7 +270,7 @@ class Layout:
         elif m < self.offset.shape[1] and 0 <= info.waited < self.offset.shape[2]:
             start = int(self.offset[info.h, m, info.waited])
             if start >= 0:
-                return start + info.state * self.n_actions**m + code
+                return int(start + info.state * self.n_actions**m + code)
         raise KeyError(f"no information state {tuple(info)} in this problem")
 
     def __iter__(self) -> Iterator[Information]:
@@ -230,6 +281,6 @@ class Layout:
                 for s in range(self.n_states):
                     for code in range(A**m):
                         yield Information(h, h - m, s, decode(code, m, A), waited)
-        for h in np.flatnonzero(self.root >= 0):
-            for code in range(A ** int(h)):
-                yield Information.nothing_seen(decode(code, int(h), A))
+        for h in np.flatnonzero(self.root >= 0).tolist():
+            for code in range(A**h):
+                yield Information.nothing_seen(decode(code, h, A))

@@ -43,6 +43,9 @@ class TabularMDP:
     transitions: Floats  # [h, s, a, s2]
     rewards: Floats  # [h, s, a]
     initial: Floats  # [s]
+    horizon: int
+    n_states: int
+    n_actions: int
 
     def __init__(
         self,

@@ -25,7 +25,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from oldlight import checks
-from oldlight.information import Information, Layout, belief, encode
+from oldlight.information import Information, Layout, belief
 from oldlight.problem import ImpairedMDP
 
 Floats = NDArray[np.float64]
@@ -66,19 +66,21 @@ class TablePolicy:
         if actions is not None:
             table = np.asarray(actions)
             if table.shape != (layout.size,) or table.dtype.kind not in "ui":
-                raise ValueError(f"actions has shape {table.shape} and type {table.dtype}; expected {layout.size} integers")
+                raise ValueError(
+                    f"actions has shape {table.shape} and type {table.dtype}; expected {layout.size} integers"
+                )
             if table.size and not 0 <= int(table.max()) < layout.n_actions:
                 raise ValueError(f"actions has {int(table.max())}, expected actions in 0..{layout.n_actions - 1}")
             self.actions = table
         else:
-            self.chances = checks.probability_rows("chances", chances, ("index", "a"))  # type: ignore[arg-type]
+            self.chances = checks.probability_rows("chances", chances, ("index", "a"))
             if self.chances.shape != (layout.size, layout.n_actions):
                 raise ValueError(f"chances has shape {self.chances.shape}; expected {(layout.size, layout.n_actions)}")
 
     def probabilities(self, info: Information) -> Floats:
         i = self.layout.index(info)
         if self.chances is not None:
-            return self.chances[i].copy()
+            return np.array(self.chances[i])
         assert self.actions is not None
         return _point(int(self.actions[i]), self.layout.n_actions)
 
@@ -92,7 +94,12 @@ class TablePolicy:
         sizes = np.array([self.layout.horizon, self.layout.n_states, self.layout.n_actions])
         kind = np.array("oldlight.TablePolicy")
         return checks.save_arrays(
-            path, kind=kind, sizes=sizes, offset=self.layout.offset, root=self.layout.root, **body  # type: ignore[arg-type]
+            path,
+            kind=kind,
+            sizes=sizes,
+            offset=self.layout.offset,
+            root=self.layout.root,
+            **body,
         )
 
     def __repr__(self) -> str:
@@ -105,7 +112,9 @@ class BlackoutPolicy:
     Defined where the queue is what the policy itself did. Elsewhere `elsewhere(info)` is asked, if there is one.
     """
 
-    def __init__(self, sequences: ArrayLike, n_actions: int, elsewhere: Callable[[Information], int] | None = None) -> None:
+    def __init__(
+        self, sequences: ArrayLike, n_actions: int, elsewhere: Callable[[Information], int] | None = None
+    ) -> None:
         table = np.asarray(sequences)
         if table.ndim != 3 or table.dtype.kind not in "ui" or table.shape[0] != table.shape[2] + 1:
             raise ValueError(f"sequences has shape {table.shape}, type {table.dtype}; expected integers (H+1, S, H)")
@@ -198,6 +207,12 @@ def as_chances(given: Any, n_actions: int, who: str) -> Floats:
     return chances
 
 
+def same_layout(one: Layout, other: Layout) -> bool:
+    """Do two tables index the same information states?"""
+    sizes = (one.horizon, one.n_states, one.n_actions) == (other.horizon, other.n_states, other.n_actions)
+    return sizes and np.array_equal(one.offset, other.offset) and np.array_equal(one.root, other.root)
+
+
 def tabulate(problem: ImpairedMDP, policy: Policy, layout: Layout | None = None) -> TablePolicy:
     """Ask `policy` at every information state of a delayed problem and keep the answers."""
     if isinstance(policy, TablePolicy):
@@ -232,7 +247,7 @@ __all__ = [
     "TablePolicy",
     "as_chances",
     "blackout_of",
-    "encode",
     "load_policy",
+    "same_layout",
     "tabulate",
 ]

@@ -47,15 +47,15 @@ class ImpairedMDP:
             raise TypeError(f"start is a {type(start).__name__}, expected None (cold) or WarmStart()")
         for name, value in (("mdp", mdp), ("channel", channel), ("start", start)):
             object.__setattr__(self, name, value)
-        law = self.law  # written out now, so that a law that does not fit is refused here
+        law, _ = self.law, self.seen  # written out now, so that what does not fit is refused here
         if start is not None and law is not None and law.constant is None and law.first[0] < 1.0:
             raise ValueError(
                 f"a warm start needs a constant delay, a law whose first observation comes at once, or loss; {channel!r} "
                 f"delays the first observation with probability {1 - law.first[0]:.6g}. Use start=None"
             )
-        if self.seen is None and law is not None and start is not None and law.constant == self.horizon:
-            if not isinstance(channel, ConstantDelay):
-                raise ValueError(f"a warm start behind {channel!r}: write it as ConstantDelay(d) to say how late it is")
+        endless = start is not None and law is not None and law.constant == self.horizon
+        if endless and not isinstance(channel, ConstantDelay):
+            raise ValueError(f"a warm start behind {channel!r}: write it as ConstantDelay(d) to say how late it is")
 
     @cached_property
     def law(self) -> DelayLaw | None:

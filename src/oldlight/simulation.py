@@ -23,9 +23,10 @@ from numpy.typing import NDArray
 
 from oldlight import checks
 from oldlight.information import Information, Layout
-from oldlight.planning.delay import Successors, thread_count
-from oldlight.policies import BlackoutPolicy, MarkovPolicy, Policy, TablePolicy
+from oldlight.machine import thread_count
+from oldlight.policies import BlackoutPolicy, MarkovPolicy, Policy, TablePolicy, same_layout
 from oldlight.problem import ImpairedMDP
+from oldlight.successors import Successors
 
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
@@ -88,7 +89,7 @@ def simulate(
     if world.mode == _GIVEN:
         workers = 1  # a Python policy is asked from one thread only
     with ThreadPoolExecutor(workers) as pool:
-        parts = list(pool.map(lambda chunk: world.play(seed, *chunk, record), chunks))
+        parts = list(pool.map(lambda chunk: world.play(seed, chunk[0], chunk[1], record), chunks))
     joined: list[Any] = [np.concatenate([p[k] for p in parts]) if record else None for k in (3, 4, 5)]
     return Simulation(
         np.concatenate([p[0] for p in parts]),
@@ -138,7 +139,7 @@ class _World:
             self.mode, self.table = kernels.MARKOV, _flat(policy.actions)
         elif isinstance(policy, TablePolicy):
             mine = Layout.of(problem)
-            _fits(_same(policy.layout, mine), policy, problem)
+            _fits(same_layout(policy.layout, mine), policy, problem)
             self.offset, self.root = mine.offset, mine.root
             if policy.actions is not None:
                 self.mode, self.table = kernels.TABLE, _flat(policy.actions)
@@ -216,10 +217,6 @@ def _cumulative(pmf: Floats) -> Floats:
 def _flat(table: NDArray[Any]) -> NDArray[Any]:
     flat = np.ascontiguousarray(table).reshape(-1)
     return flat if flat.flags.writeable else flat.copy()
-
-
-def _same(one: Layout, other: Layout) -> bool:
-    return np.array_equal(one.offset, other.offset) and np.array_equal(one.root, other.root)
 
 
 def _fits(good: bool, policy: Any, problem: ImpairedMDP) -> None:

@@ -89,7 +89,7 @@ def play(mode, h_from, h_to, index, cumulative, rewards, seen, interarrival, cap
             s = np.int64(states[i, e])
             t, m, code = agent[0, e], agent[1, e], agent[2, e]
             nothing = t < -lead
-            if mode == TABLE or mode == CHANCES:
+            if mode in (TABLE, CHANCES):
                 if nothing:
                     where = root[h] + code
                 else:

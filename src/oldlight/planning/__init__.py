@@ -9,7 +9,16 @@ import numpy as np
 
 from oldlight import checks
 from oldlight.information import Information
-from oldlight.planning.delay import DelayModel, Floats, Induction, Stage, action_type, by_start, checked_layout, q_values
+from oldlight.planning.delay import (
+    DelayModel,
+    Floats,
+    Induction,
+    Stage,
+    action_type,
+    by_start,
+    checked_layout,
+    q_values,
+)
 from oldlight.planning.progress import shown
 from oldlight.planning.solution import Solution, Work
 from oldlight.policies import TablePolicy
@@ -34,7 +43,9 @@ def solve(
         seconds have passed.
     """
     if not isinstance(problem, ImpairedMDP):
-        raise TypeError(f"solve takes an ImpairedMDP, not a {type(problem).__name__}; wrap it: ImpairedMDP(mdp, channel)")
+        raise TypeError(
+            f"solve takes an ImpairedMDP, not a {type(problem).__name__}; wrap it: ImpairedMDP(mdp, channel)"
+        )
     epsilon = checks.real("tolerance", tolerance)
     if epsilon < 0:
         raise ValueError(f"tolerance is {epsilon:.12g}, expected a number ≥ 0")

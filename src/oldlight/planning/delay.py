@@ -23,52 +23,24 @@ matrix exists. The same induction follows a given policy instead of the maximum:
 
 from __future__ import annotations
 
-import os
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
-from typing import Any, NamedTuple
+from itertools import pairwise
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from oldlight.checks import TooLarge
 from oldlight.information import Block, Information, Layout, encode, push
+from oldlight.machine import default_limit, human, thread_count
 from oldlight.problem import ImpairedMDP
+from oldlight.successors import Successors
 
 Floats = NDArray[np.float64]
 Key = tuple[int, int]  # (m, δ)
 SMALL = 200_000  # entries of a block below which threads do not pay
-
-
-def thread_count() -> int:
-    """Cores this process may use, or OLDLIGHT_THREADS."""
-    wanted = os.environ.get("OLDLIGHT_THREADS")
-    if wanted:
-        return max(1, int(wanted))
-    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
-
-
-class Successors(NamedTuple):
-    """One step's transitions, ready for the kernels: lists of successors, and the matrix if a product is cheaper."""
-
-    matrix: Floats  # [s·A + a, s2]
-    index: NDArray[np.int64]  # [s·A + a, k]
-    weight: Floats  # [s·A + a, k]
-    count: NDArray[np.int64]  # [s·A + a]
-    dense: bool
-
-    @classmethod
-    def of(cls, P: Floats) -> Successors:
-        """From P[s, a, s2]."""
-        S = P.shape[-1]
-        matrix = np.ascontiguousarray(P.reshape(-1, S))
-        count = np.count_nonzero(matrix, axis=1)
-        width = int(count.max())
-        order = np.argsort(matrix == 0, axis=1, kind="stable")[:, :width]
-        weight = np.take_along_axis(matrix, order, axis=1)
-        dense = float(count.mean()) > max(6.0, 0.3 * S)
-        return cls(matrix, order.astype(np.int64), weight, count.astype(np.int64), dense)
 
 
 class DelayModel:
@@ -240,7 +212,9 @@ class Induction:
             steps = max(1, min(threads * 4, W // kernels.TILE)) if threads > 1 else 1
             cuts = (np.linspace(0, -(-W // kernels.TILE), steps + 1).astype(int) * kernels.TILE).clip(max=W)
             lists = (successors.index, successors.weight, successors.count, base, theta, v_next)
-            _share(pool, kernels.backup_sparse, [(*lists, *shared, int(i), int(j), out, table) for i, j in _pairs(cuts)])
+            _share(
+                pool, kernels.backup_sparse, [(*lists, *shared, int(i), int(j), out, table) for i, j in _pairs(cuts)]
+            )
         return out.reshape(S, A**m)
 
     def _root(self, h: int, following: Stage) -> Floats:
@@ -259,7 +233,7 @@ class Induction:
                 x = x + (1.0 - theta) * following.root.reshape(S, A, A**h)
         here = slice(int(layout.root[h]), int(layout.root[h]) + A**h)
         if self.mix is not None:
-            return np.einsum("saw,wa->sw", x, self.mix[here])
+            return np.asarray(np.einsum("saw,wa->sw", x, self.mix[here]))
         if self.given is not None:
             chosen = self.given[here].astype(np.int64)
         else:
@@ -274,7 +248,7 @@ _NO_MIX = np.empty((0, 0, 0, 0))
 
 
 def _pairs(cuts: NDArray[Any]) -> list[tuple[int, int]]:
-    return [(i, j) for i, j in zip(cuts[:-1], cuts[1:], strict=True) if j > i]
+    return [(i, j) for i, j in pairwise(cuts.tolist()) if j > i]
 
 
 def _share(pool: ThreadPoolExecutor | None, work: Callable[..., None], tasks: list[tuple[Any, ...]]) -> None:
@@ -320,14 +294,6 @@ def action_type(n_actions: int) -> np.dtype[Any]:
     return np.dtype(np.uint8 if n_actions <= 256 else np.uint16 if n_actions <= 65536 else np.int32)
 
 
-def default_limit() -> int:
-    """Half of this machine's memory."""
-    try:
-        return os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES") // 2
-    except (AttributeError, ValueError, OSError):
-        return 4 * 2**30
-
-
 def checked_layout(problem: ImpairedMDP, max_bytes: int | None, *, policy: bool = True) -> tuple[Layout, int]:
     """The layout and the bytes a plan needs; refused with the numbers if it is over the limit."""
     assert problem.law is not None
@@ -354,19 +320,10 @@ def _too_large(problem: ImpairedMDP, states: int, need: int, limit: int, at_leas
     fits = max((k for k in range(problem.law.max_delay) if 24 * S * A**k <= limit), default=0)
     return TooLarge(
         f"an exact plan for {problem.channel!r} on S={S}, A={A}, H={problem.horizon} has {word}{states:,} information "
-        f"states and needs {word}{_human(need)}; the limit is {_human(limit)}. Ways out: raise max_bytes, or shorten the "
+        f"states and needs {word}{human(need)}; the limit is {human(limit)}. Ways out: raise max_bytes, or shorten the "
         f"delay: channel.capped({fits}) fits and gives an upper bound, oldlight.truncate(problem, probability=...) says "
         f"what a cap costs"
     )
-
-
-def _human(n: int) -> str:
-    size = float(n)
-    for unit in ("B", "KiB", "MiB", "GiB", "TiB"):
-        if size < 1024:
-            return f"{size:.3g} {unit}"
-        size /= 1024
-    return f"{size:.3g} PiB"
 
 
 # -- one information state ------------------------------------------------------------------------------------------

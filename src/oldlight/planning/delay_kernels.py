@@ -43,7 +43,9 @@ def _choose(a, x, best, arg, given, mix, mode, s, w0, n, q):
 
 
 @nb.njit(nogil=True, cache=True, fastmath={"contract"})
-def backup_sparse(index, weight, count, base, theta, v_next, v_wait, waiting, mode, given, mix, keep, w_from, w_to, out, table):
+def backup_sparse(
+    index, weight, count, base, theta, v_next, v_wait, waiting, mode, given, mix, keep, w_from, w_to, out, table
+):
     """Successors from lists: index/weight[s·A+q1, k], count[s·A+q1]; tiles of w in w_from..w_to."""
     S, nA, _ = v_next.shape
     A = base.shape[1]

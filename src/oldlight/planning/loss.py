@@ -28,7 +28,8 @@ from numpy.typing import NDArray
 
 from oldlight.checks import TooLarge
 from oldlight.information import Information, belief
-from oldlight.planning.delay import _human, action_type, default_limit
+from oldlight.machine import default_limit, human
+from oldlight.planning.delay import action_type
 from oldlight.planning.progress import shown
 from oldlight.planning.solution import Solution, Work
 from oldlight.policies import BlackoutPolicy
@@ -189,7 +190,7 @@ def plan_loss(
     need = 8 * (H * S * (A + 4) + H * S * H + (H + 1) * (A + 3) * max(S, A)) + FIRST_ENTRIES * (8 * S + 48)
     if need > limit:
         raise TooLarge(
-            f"planning for loss on S={S}, A={A}, H={H} needs at least {_human(need)}; the limit is {_human(limit)}. "
+            f"planning for loss on S={S}, A={A}, H={H} needs at least {human(need)}; the limit is {human(limit)}. "
             "Way out: raise max_bytes, or shorten the horizon"
         )
     P = mdp.transitions[:1] if mdp.stationary_transitions else mdp.transitions

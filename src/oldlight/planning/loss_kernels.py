@@ -22,7 +22,13 @@ ROUND = 2.0**46  # beliefs that agree to 2^−46 in every entry share a table en
 PROBES = 8
 NO = -np.inf
 CUTOFF, LOW, UP, FOUND_LOW, FOUND_UP = 0, 1, 2, 3, 4  # columns of real[u]
-QUEUE, ACTION, FOUND_ACTION, PENDING, DIGITS = 0, 1, 2, 3, 4  # columns of whole[u]; then rounded belief, tried, next queue
+QUEUE, ACTION, FOUND_ACTION, PENDING, DIGITS = (
+    0,
+    1,
+    2,
+    3,
+    4,
+)  # columns of whole[u]; then rounded belief, tried, next queue
 _inner = nb.njit(nogil=True, cache=True)
 
 
@@ -161,7 +167,9 @@ def _close(u, b, solving, corner, qup, table, bounds, space, real, whole, count)
 
 
 @_inner
-def search(first, b_first, q_first, solving, d, slack, P, R, seen, corner, qup, table, bounds, space, real, whole, count):
+def search(
+    first, b_first, q_first, solving, d, slack, P, R, seen, corner, qup, table, bounds, space, real, whole, count
+):
     """(lower, upper, action) of the node (first, b_first, q_first), depth first along blackouts, without recursion.
 
     solving ≥ 0: the node is that corner, being solved: its row of qup is written rather than used.
@@ -219,7 +227,9 @@ def search(first, b_first, q_first, solving, d, slack, P, R, seen, corner, qup, 
 
 
 @nb.njit(nogil=True, cache=True)
-def visit(u, beliefs, queues, solving, start, out, d, slack, P, R, seen, corner, qup, table, bounds, space, real, whole, count):
+def visit(
+    u, beliefs, queues, solving, start, out, d, slack, P, R, seen, corner, qup, table, bounds, space, real, whole, count
+):
     """Search the nodes (u, beliefs[i], queues[i]) from i = start on; out[i] = (lower, upper, action).
 
     Returns where it stopped: at the end, or earlier when the table is two thirds full and should grow.

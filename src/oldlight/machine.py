@@ -1,0 +1,33 @@
+"""What this machine offers: cores, memory, and sizes written for people."""
+
+from __future__ import annotations
+
+import os
+
+
+def thread_count() -> int:
+    """Cores this process may use, or OLDLIGHT_THREADS."""
+    wanted = os.environ.get("OLDLIGHT_THREADS", "")
+    if wanted:
+        if not wanted.isdigit() or int(wanted) < 1:
+            raise ValueError(f"OLDLIGHT_THREADS is {wanted!r}, expected a whole number ≥ 1")
+        return int(wanted)
+    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+
+
+def default_limit() -> int:
+    """Half of this machine's memory, in bytes."""
+    try:
+        return os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES") // 2
+    except (AttributeError, ValueError, OSError):
+        return 4 * 2**30
+
+
+def human(n: int) -> str:
+    """A number of bytes as people write it."""
+    size = float(n)
+    for unit in ("B", "KiB", "MiB", "GiB", "TiB"):
+        if size < 1024:
+            return f"{size:.3g} {unit}"
+        size /= 1024
+    return f"{size:.3g} PiB"

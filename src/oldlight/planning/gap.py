@@ -1,0 +1,279 @@
+"""The price of impairment: what full information would earn, what can really be earned, and Proposition 4 beside it.
+
+    gap = V*_full − V*_executable ≥ 0,    one policy each, in expectation over the start.
+
+Proposition 4 of the paper bounds the gap by Σ_h (E1_h + 2·E2_h) with
+
+    E1_h = Σ_τ ( E_{s ~ b_h(·|τ)}[max_a r_h(s, a)] − max_a E_{s ~ b_h(·|τ)}[r_h(s, a)] )·min(ρ_h^exec, ρ_h^full)(τ)
+    E2_h = TV(ρ_h^full, ρ_h^exec) = ½ Σ_τ |ρ_h^full(τ) − ρ_h^exec(τ)|
+
+where ρ_h is the law of the information state at time h under the two optimal policies; the policy with full information
+acts on the true state, and τ is what an impaired observer of its episodes would know. Both sides are computed here;
+whether the inequality holds is a question for the computer, not a promise of this module.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from oldlight.channels import Channel, ConstantDelay, Loss
+from oldlight.checks import TooLarge
+from oldlight.information import Information, push
+from oldlight.mdp import TabularMDP
+from oldlight.planning import Solution, solve
+from oldlight.planning.evaluation import unimpaired, visits
+from oldlight.policies import MarkovPolicy, Policy, TablePolicy
+from oldlight.problem import ImpairedMDP, WarmStart
+
+Floats = NDArray[np.float64]
+Measure = dict[Information, float]
+
+
+@dataclass(frozen=True)
+class Proposition4:
+    """The terms per step, the visitation measures they come from, and the bound Σ_h (E1_h + 2·E2_h)."""
+
+    e1: Floats  # [h]
+    e2: Floats  # [h]
+    bound: float
+    full: list[Measure]  # [h]: ρ_h under the policy with full information
+    executable: list[Measure]  # [h]: ρ_h under the best executable policy
+
+
+@dataclass(frozen=True, eq=False)
+class Gap:
+    """`full`: the optimal value if everything were seen; `impaired`: the best executable value; `value`: full − impaired."""
+
+    problem: ImpairedMDP
+    full: float
+    impaired: float
+    full_policy: MarkovPolicy
+    solution: Solution
+    max_states: int = 200_000
+
+    @property
+    def value(self) -> float:
+        return self.full - self.impaired
+
+    @property
+    def relative(self) -> float:
+        """The gap as a share of the value with full information."""
+        return self.value / abs(self.full) if self.full else 0.0
+
+    @cached_property
+    def proposition4(self) -> Proposition4:
+        """Both terms of Proposition 4, with their visitation measures. Computed when first asked for."""
+        return proposition4(self.problem, self.full_policy, self.solution.policy, self.max_states)
+
+    @property
+    def e1(self) -> Floats:
+        return self.proposition4.e1
+
+    @property
+    def e2(self) -> Floats:
+        return self.proposition4.e2
+
+    @property
+    def bound(self) -> float:
+        return self.proposition4.bound
+
+    def __float__(self) -> float:
+        return self.value
+
+    def __repr__(self) -> str:
+        return f"Gap({self.value:.10g} = {self.full:.10g} full − {self.impaired:.10g} executable)"
+
+
+def gap(problem: ImpairedMDP, *, max_states: int = 200_000, **options: Any) -> Gap:
+    """What the impairment costs. `options` go to `solve`; `max_states` limits the visitation measures of Proposition 4."""
+    best = solve(problem, **options)
+    plain = solve(unimpaired(problem), **{k: v for k, v in options.items() if k != "tolerance"})
+    table = plain.policy
+    assert isinstance(table, TablePolicy)
+    assert table.actions is not None
+    markov = MarkovPolicy(table.actions.reshape(problem.horizon, problem.n_states), problem.n_actions)
+    return Gap(problem, plain.value, best.value, markov, best, max_states)
+
+
+def proposition4(problem: ImpairedMDP, full: MarkovPolicy, executable: Policy, max_states: int) -> Proposition4:
+    """Both terms for any two policies."""
+    H = problem.horizon
+    of_full = hidden_visits(problem, full, max_states)
+    of_exec: list[Measure] = []
+    for reached in visits(problem, executable, max_states):
+        if reached is None:
+            raise _too_many(max_states)
+        of_exec.append(reached)
+    e1, e2 = np.zeros(H), np.zeros(H)
+    for h in range(H):
+        r = problem.mdp.rewards[h]
+        one, two = of_full[h], of_exec[h]
+        e2[h] = 0.5 * sum(abs(one.get(info, 0.0) - two.get(info, 0.0)) for info in one.keys() | two.keys())
+        for info in one.keys() & two.keys():
+            start = problem.initial if info.t is None else np.eye(problem.n_states)[info.state]
+            b = push(problem, start, info.t or 0, info.queue)
+            e1[h] += float(b @ r.max(axis=1) - (b @ r).max()) * min(one[info], two[info])
+    return Proposition4(e1, e2, float(e1.sum() + 2 * e2.sum()), of_full, of_exec)
+
+
+def hidden_visits(problem: ImpairedMDP, policy: MarkovPolicy, max_states: int) -> list[Measure]:
+    """ρ_h of a policy that acts on the true state: the law of what an impaired observer would know at each time h.
+
+    P(s_t, d_t) is carried forward; from each s_t the queues that the policy can produce are followed with the law of the
+    hidden state, so that  ρ_h(t, s, q, δ) = P(s_t = s, d_t = h−t−δ)·P(Δ_t ≥ δ | s, q1)·P(actions q from s_t = s on).
+    """
+    H, S, A, lead = problem.horizon, problem.n_states, problem.n_actions, problem.lead
+    law, seen = problem.law, problem.seen
+    measures: list[Measure] = [{} for _ in range(H)]
+    met = 0
+
+    def acts(t: int, b: Floats) -> Iterable[tuple[int, Floats]]:
+        """Each action taken at step t with the (unnormalised) law of s_t that goes with it."""
+        for a in range(A):
+            chosen = b / A if t < 0 else np.where(policy.actions[t] == a, b, 0.0)
+            if chosen.any():
+                yield a, chosen
+
+    def spread(t: int | None, s: int | None, b: Floats, weights: list[tuple[int, int, Floats]]) -> None:
+        """Follow every queue from step t (state law b); weights: (h, wait, chance given q1) of still knowing only t."""
+        nonlocal met
+        begin = 0 if t is None else t
+        level: dict[tuple[int, ...], Floats] = {(): b}
+        last = max((h for h, _, _ in weights), default=-1)
+        for h in range(begin, last + 1):
+            for when, waited, chance in weights:
+                if when == h:
+                    for queue, vector in level.items():
+                        mass = float(vector.sum() * chance[queue[0] if queue else 0])
+                        if mass > 0:
+                            info = Information(h, t, s, queue, waited)
+                            met += info not in measures[h]
+                            measures[h][info] = measures[h].get(info, 0.0) + mass
+            level = {
+                (*queue, a): chosen @ problem.transitions_at(h)[:, a, :]
+                for queue, vector in level.items()
+                for a, chosen in acts(h, vector)
+            }
+            if met + len(level) > max_states:
+                raise _too_many(max_states)
+
+    if seen is not None:
+        b = problem.initial
+        unseen = np.cumprod(1.0 - seen)
+        spread(None, None, b, [(h, h + 1, np.full(A, unseen[h])) for h in range(H) if unseen[h] > 0])
+        for t in range(H):
+            lost = np.append(1.0, np.cumprod(1.0 - seen[t + 1 :]))
+            weights = [(t + j, j, np.full(A, seen[t] * lost[j])) for j in range(H - t) if lost[j] > 0]
+            if seen[t] > 0:
+                for s in np.flatnonzero(b).tolist():
+                    spread(t, s, b[s] * np.eye(S)[s], weights)
+            b = np.asarray(sum(chosen @ problem.transitions_at(t)[:, a] for a, chosen in acts(t, b)))
+        return measures
+
+    assert law is not None
+    if lead:
+        mu = problem.initial[:, None] * np.ones((1, 1))  # [s, d]: one column, the delay is lead
+    else:
+        mu = np.zeros((S, law.cap + 1))
+        mu[:, : len(law.first)] = problem.initial[:, None] * law.first[: law.cap + 1]
+        later = [(h, h + 1, np.full(A, float(law.first[h + 1 :].sum()))) for h in range(H)]
+        spread(None, None, problem.initial, [x for x in later if x[2][0] > 0])
+    for t in range(-lead, H):
+        risk = np.broadcast_to(law.at_step(law.at_risk, t), (S, A, law.at_risk.shape[-1]))
+        for s in range(S):
+            for column in np.flatnonzero(mu[s]).tolist():
+                d = lead or column
+                if lead:
+                    weights = [(t + d, 0, np.ones(A))] if 0 <= t + d < H else []
+                else:
+                    most = 0 if d >= law.cap else min(law.cap - d, risk.shape[-1] - 1)
+                    weights = [(t + d + w, w, risk[s, :, w]) for w in range(most + 1) if t + d + w < H]
+                spread(t, s, mu[s, column] * np.eye(S)[s], weights)
+        following = np.zeros_like(mu)
+        pmf = np.broadcast_to(law.at_step(law.interarrival, t), (S, A, law.interarrival.shape[-1]))
+        for column in range(mu.shape[1]):
+            for a, chosen in acts(t, mu[:, column]):
+                for k in range(1 if lead else pmf.shape[-1]):
+                    chance = np.ones(S) if lead else pmf[:, a, k]
+                    to = 0 if lead else min(column + k, law.cap)
+                    following[:, to] += (chosen * chance) @ problem.transitions_at(t)[:, a, :]
+        mu = following
+    return measures
+
+
+def _too_many(max_states: int) -> TooLarge:
+    return TooLarge(
+        f"the visitation measures of Proposition 4 have more than {max_states:,} information states; raise max_states in "
+        "gap(problem, max_states=...), or take a shorter horizon or delay. The gap itself does not need them"
+    )
+
+
+@dataclass(frozen=True, eq=False)
+class Sweep:
+    """The price along a line of channels: `labels[i]` (a delay, a loss rate, or a channel) and `gaps[i]`."""
+
+    name: str
+    labels: list[Any]
+    gaps: list[Gap]
+
+    @property
+    def values(self) -> Floats:
+        """The gaps as numbers."""
+        return np.array([g.value for g in self.gaps])
+
+    @property
+    def rows(self) -> list[dict[str, Any]]:
+        """One dictionary per channel, for a table or a file; `step` is the price of one label more."""
+        rows: list[dict[str, Any]] = []
+        for i, (label, g) in enumerate(zip(self.labels, self.gaps, strict=True)):
+            more = self.gaps[i].impaired - self.gaps[i - 1].impaired if i else 0.0
+            rows.append({self.name: label, "full": g.full, "impaired": g.impaired, "gap": g.value, "step": -more})
+        return rows
+
+    def plot(self, ax: Any = None) -> Any:
+        """Draw the gap along the sweep on a matplotlib axes; returns the axes."""
+        if ax is None:
+            from matplotlib.figure import Figure
+
+            ax = Figure(layout="constrained").subplots()
+        numeric = all(isinstance(x, int | float) for x in self.labels)
+        x = self.labels if numeric else range(len(self.gaps))
+        ax.plot(x, self.values, marker="o")
+        if not numeric:
+            ax.set_xticks(list(x), [str(label) for label in self.labels], rotation=30, ha="right")
+        ax.set_xlabel(self.name)
+        ax.set_ylabel("price: value with full information − best executable")
+        ax.set_ylim(bottom=0)
+        return ax
+
+
+def sweep(
+    mdp: TabularMDP,
+    *,
+    delays: Iterable[int] | None = None,
+    losses: Iterable[float] | None = None,
+    channels: Iterable[Channel] | None = None,
+    start: WarmStart | None = None,
+    **options: Any,
+) -> Sweep:
+    """The gap for each constant delay, each rate of loss, or each channel: exactly one of the three is given."""
+    given = [x is not None for x in (delays, losses, channels)]
+    links: list[Any]
+    if sum(given) != 1:
+        raise ValueError("sweep takes exactly one of delays=[0, 1, 2], losses=[0, .1, .2] and channels=[...]")
+    if delays is not None:
+        name, labels = "delay", list[Any](delays)
+        links = [ConstantDelay(d) for d in labels]
+    elif losses is not None:
+        name, labels = "loss rate", list[Any](losses)
+        links = [Loss(rate=x) for x in labels]
+    else:
+        name, labels = "channel", list[Any](channels or [])
+        links = labels
+    return Sweep(name, labels, [gap(ImpairedMDP(mdp, link, start=start), **options) for link in links])

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-import tempfile
+import secrets
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import IO, Any
@@ -110,15 +110,15 @@ def frozen(array: NDArray[Any]) -> NDArray[Any]:
 def write_file(path: str | os.PathLike[str], fill: Callable[[IO[bytes]], None]) -> Path:
     """Write to a temporary name beside `path`, then move into place: a fault never leaves half a file."""
     target = Path(path)
-    handle, temporary = tempfile.mkstemp(prefix=f".{target.name}.", suffix=".part", dir=target.parent)
+    temporary = target.with_name(f".{target.name}.{secrets.token_hex(6)}.part")
     try:
-        with os.fdopen(handle, "wb") as stream:
+        with open(temporary, "xb") as stream:
             fill(stream)
             stream.flush()
             os.fsync(stream.fileno())
         os.replace(temporary, target)
     except BaseException:
-        Path(temporary).unlink(missing_ok=True)
+        temporary.unlink(missing_ok=True)
         raise
     return target
 

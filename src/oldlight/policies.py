@@ -73,7 +73,7 @@ class TablePolicy:
                 raise ValueError(f"actions has {int(table.max())}, expected actions in 0..{layout.n_actions - 1}")
             self.actions = table
         else:
-            self.chances = checks.probability_rows("chances", chances, ("index", "a"))
+            self.chances = checks.probability_rows("chances", np.asarray(chances), ("index", "a"))
             if self.chances.shape != (layout.size, layout.n_actions):
                 raise ValueError(f"chances has shape {self.chances.shape}; expected {(layout.size, layout.n_actions)}")
 

@@ -1,0 +1,42 @@
+"""Shared by the tests: random instances and the bridge between raw histories and information states."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+from oracle import History, random_instance
+
+import oldlight as ol
+
+
+def random_mdp(rng: np.random.Generator, S: int, A: int, H: int, **kind: bool) -> ol.TabularMDP:
+    P, R, rho = random_instance(rng, S, A, H, **kind)
+    return ol.TabularMDP(P, R, horizon=H, initial=rho)
+
+
+def arrays(mdp: ol.TabularMDP) -> tuple[Any, Any, Any]:
+    """(P, R, rho) as the oracle takes them."""
+    return np.array(mdp.transitions), np.array(mdp.rewards), np.array(mdp.initial)
+
+
+def information_of(history: History) -> ol.Information:
+    """τ_h from everything that was seen and done: the newest seen step, the actions since, the wait."""
+    h = len(history) - 1
+    past = history[0].past
+    actions = [*past, *(entry.action for entry in history[1:])]
+    newest, when = None, -1
+    for time, entry in enumerate(history):
+        for step, state in entry.arrivals:
+            if state is not None:
+                newest, when = (step, state), time
+    if newest is None:
+        return ol.Information.nothing_seen(tuple(actions))
+    t, s = newest
+    return ol.Information(h, t, s, tuple(actions[t + len(past) :]), h - when)
+
+
+@pytest.fixture
+def rng() -> np.random.Generator:
+    return np.random.default_rng(20261115)

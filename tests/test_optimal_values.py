@@ -108,7 +108,12 @@ def test_q_values_obey_bellman_and_agree_with_the_value(seed: int, monkeypatch: 
 
     rng = np.random.default_rng([seed, 6])
     mdp = random_mdp(rng, 2, 2, 3)
-    channels = [ol.ConstantDelay(1), ol.GeometricDelay(0.5, first="same"), ol.Loss(seen=[0.5, 0.2, 0.7]), ol.ConstantDelay(2)]
+    channels = [
+        ol.ConstantDelay(1),
+        ol.GeometricDelay(0.5, first="same"),
+        ol.Loss(seen=[0.5, 0.2, 0.7]),
+        ol.ConstantDelay(2),
+    ]
     problem = ol.ImpairedMDP(mdp, channels[seed % 4], start=ol.WarmStart() if seed % 4 == 3 else None)
     if seed >= 8:
         monkeypatch.setattr("oldlight.planning.KEEP_VALUES", 0)  # computed again on request

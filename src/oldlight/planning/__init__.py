@@ -51,7 +51,7 @@ def solve(
         raise ValueError(f"tolerance is {epsilon:.12g}, expected a number ≥ 0")
     if max_bytes is not None:
         checks.whole("max_bytes", max_bytes, least=1)
-    if problem.law is None:
+    if problem.seen is not None:
         from oldlight.planning.loss import plan_loss
 
         return plan_loss(problem, epsilon, max_bytes, progress)

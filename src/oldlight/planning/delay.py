@@ -48,7 +48,6 @@ class DelayModel:
 
     def __init__(self, problem: ImpairedMDP, layout: Layout) -> None:
         law = problem.law
-        assert law is not None
         self.problem, self.layout, self.law = problem, layout, law
         self._cache: dict[int, Successors] = {}
 
@@ -99,7 +98,7 @@ class Induction:
     def run(self, stop: int = 0) -> Stage:
         """The stage of time `stop` (H gives what follows the last action)."""
         H = self.model.layout.horizon
-        stage = self._after_the_end()
+        stage = self.after_the_end()
         threads = thread_count()
         with ThreadPoolExecutor(threads) as pool:
             for h in range(H - 1, stop - 1, -1):
@@ -120,7 +119,7 @@ class Induction:
         spare = self._spare.get(size)
         return spare.pop() if spare else np.empty(size)
 
-    def _after_the_end(self) -> Stage:
+    def after_the_end(self) -> Stage:
         """G_{H−m} as the block (m, 0) of time H, for every m that the last step needs."""
         layout = self.model.layout
         H, S = layout.horizon, layout.n_states
@@ -232,9 +231,13 @@ class Induction:
             if following.root is not None and theta < 1:
                 x = x + (1.0 - theta) * following.root.reshape(S, A, A**h)
         here = slice(int(layout.root[h]), int(layout.root[h]) + A**h)
-        if self.mix is not None:
+        if h < self.model.problem.actuation:  # under way before the start: nothing to choose
+            chosen = np.full(A**h, self.model.problem.pending[h])
+            if self.table is not None:
+                self.table[here] = chosen
+        elif self.mix is not None:
             return np.asarray(np.einsum("saw,wa->sw", x, self.mix[here]))
-        if self.given is not None:
+        elif self.given is not None:
             chosen = self.given[here].astype(np.int64)
         else:
             chosen = np.tensordot(self.model.problem.initial, x, axes=1).argmax(axis=0)
@@ -275,9 +278,7 @@ def by_start(problem: ImpairedMDP, first: Stage) -> Floats:
     """The value per state of the first step (step −lead), from the stage of time 0."""
     if problem.lead:
         return np.asarray(first.values[problem.lead, 0].mean(axis=1))
-    law = problem.law
-    assert law is not None
-    at_once = float(law.first[0])
+    at_once = float(problem.law.first[0])
     value = np.zeros(problem.n_states)
     if at_once > 0:
         value += at_once * first.values[0, 0][:, 0]
@@ -296,7 +297,6 @@ def action_type(n_actions: int) -> np.dtype[Any]:
 
 def checked_layout(problem: ImpairedMDP, max_bytes: int | None, *, policy: bool = True) -> tuple[Layout, int]:
     """The layout and the bytes a plan needs; refused with the numbers if it is over the limit."""
-    assert problem.law is not None
     S, A, H = problem.n_states, problem.n_actions, problem.horizon
     limit = default_limit() if max_bytes is None else int(max_bytes)
     longest = problem.lead or min(problem.law.max_delay, H - 1)
@@ -315,7 +315,6 @@ def checked_layout(problem: ImpairedMDP, max_bytes: int | None, *, policy: bool 
 
 def _too_large(problem: ImpairedMDP, states: int, need: int, limit: int, at_least: bool = False) -> TooLarge:
     word = "at least " if at_least else ""
-    assert problem.law is not None
     S, A = problem.n_states, problem.n_actions
     fits = max((k for k in range(problem.law.max_delay) if 24 * S * A**k <= limit), default=0)
     return TooLarge(
@@ -346,7 +345,7 @@ def q_values(model: DelayModel, info: Information, following: Stage) -> Floats:
                 x = theta * following.values[h + 1, 0].reshape(S, A, -1)[:, :, code]
             if following.root is not None:
                 x = x + (1 - theta) * following.root.reshape(S, A, -1)[:, :, code]
-        return np.asarray(problem.initial @ x - _earned(problem, problem.initial, 0, queue, 0))
+        return np.asarray(problem.initial @ x - earned(problem, problem.initial, 0, queue))
     corner = np.zeros(S)
     corner[s] = 1.0
     heads = np.arange(A) if m == 0 else np.full(A, queue[0])
@@ -358,10 +357,10 @@ def q_values(model: DelayModel, info: Information, following: Stage) -> Floats:
         x += theta_a * np.einsum("ap,pa->a", P, np.broadcast_to(after, (S, A)))
     if h < H - 1 and (m + 1, waited + 1) in following.values:
         x += (1 - theta_a) * following.values[m + 1, waited + 1].reshape(S, A, -1)[s, :, code]
-    return np.asarray(x - _earned(problem, corner, t, queue, 1 if waited else 0))
+    return np.asarray(x - earned(problem, corner, t, queue, 1 if waited else 0))
 
 
-def _earned(problem: ImpairedMDP, b: Floats, t: int, queue: tuple[int, ...], skip: int) -> float:
+def earned(problem: ImpairedMDP, b: Floats, t: int, queue: tuple[int, ...], skip: int = 0) -> float:
     """What the steps of the queue are expected to earn, without the first `skip` of them."""
     total = 0.0
     for i, a in enumerate(queue):

@@ -24,7 +24,7 @@ from numpy.typing import NDArray
 
 from oldlight.channels import Channel, ConstantDelay, Loss
 from oldlight.checks import TooLarge
-from oldlight.information import Information, push
+from oldlight.information import Information, push, settled_late
 from oldlight.mdp import TabularMDP
 from oldlight.planning import Solution, solve
 from oldlight.planning.evaluation import unimpaired, visits
@@ -104,6 +104,8 @@ def gap(problem: ImpairedMDP, *, max_states: int = 200_000, **options: Any) -> G
 def proposition4(problem: ImpairedMDP, full: MarkovPolicy, executable: Policy, max_states: int) -> Proposition4:
     """Both terms for any two policies."""
     H = problem.horizon
+    if problem.actuation or (problem.seen is not None and settled_late(problem)):
+        raise ValueError(f"Proposition 4 speaks of delay or of loss, with actions that act at once; not of {problem!r}")
     of_full = hidden_visits(problem, full, max_states)
     of_exec: list[Measure] = []
     for reached in visits(problem, executable, max_states):
@@ -176,7 +178,6 @@ def hidden_visits(problem: ImpairedMDP, policy: MarkovPolicy, max_states: int) -
             b = np.asarray(sum(chosen @ problem.transitions_at(t)[:, a] for a, chosen in acts(t, b)))
         return measures
 
-    assert law is not None
     if lead:
         mu = problem.initial[:, None] * np.ones((1, 1))  # [s, d]: one column, the delay is lead
     else:

@@ -7,12 +7,12 @@ from typing import Any
 
 import numpy as np
 import pytest
-from conftest import arrays, information_of, random_mdp
-from oracle import policy_value, random_law
-from test_simulation import cases, random_policy
 
 import oldlight as ol
+from conftest import arrays, information_of, random_mdp
 from oldlight.policies import blackout_of, tabulate
+from oracle import policy_value, random_law
+from test_simulation import cases, random_policy
 
 
 @pytest.mark.parametrize("seed", range(20))

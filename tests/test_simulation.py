@@ -6,11 +6,11 @@ from typing import Any
 
 import numpy as np
 import pytest
-from conftest import arrays, information_of, random_mdp
-from oracle import arrival_law, random_law, return_law
 from scipy import stats
 
 import oldlight as ol
+from conftest import arrays, information_of, random_mdp
+from oracle import arrival_law, random_law, return_law
 
 EPISODES = 40_000
 

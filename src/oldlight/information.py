@@ -69,14 +69,27 @@ def push(problem: ImpairedMDP, b: Floats, t: int, queue: tuple[int, ...]) -> Flo
     return b
 
 
+def newest(problem: ImpairedMDP, info: Information) -> tuple[int, Floats]:
+    """The newest step whose state is known, and its law: (t, e_{s_t}), or (0, rho) at the root."""
+    if info.t is None:
+        return 0, problem.initial
+    corner = np.zeros(problem.n_states)
+    corner[info.state] = 1.0
+    return info.t, corner
+
+
+def current(problem: ImpairedMDP, info: Information) -> Floats:
+    """`belief` for an `info` that is known to be possible."""
+    t, b = newest(problem, info)
+    return push(problem, b, t, info.queue)
+
+
 def belief(problem: ImpairedMDP, info: Information) -> Floats:
     """The law of the current state s_h given what the agent knows. An impossible `info` raises and says why."""
     check(problem, info)
-    if info.t is None:
-        return push(problem, problem.initial, 0, info.queue)
-    corner = np.zeros(problem.n_states)
-    corner[info.state] = 1.0
-    return push(problem, corner, info.t, info.queue)
+    if problem.seen is not None:
+        settled_late(problem)  # a delay law that depends on hidden states makes a loss itself informative
+    return current(problem, info)
 
 
 def check(problem: ImpairedMDP, info: Information) -> None:
@@ -188,8 +201,8 @@ def moves(problem: ImpairedMDP, info: Information, a: int) -> Iterator[tuple[flo
         u = h + 1 - settled_late(problem)  # the step that is settled at time h + 1
         chance = float(seen[u]) if u >= 0 else 0.0
         if chance > 0:
-            start, begin = (problem.initial, 0) if t is None else (np.eye(problem.n_states)[s], t)
-            b = push(problem, start, begin, longer[: u - begin])
+            begin, b = newest(problem, info)
+            b = push(problem, b, begin, longer[: u - begin])
             for s2 in np.flatnonzero(b > 0).tolist():
                 yield chance * float(b[s2]), Information(h + 1, u, s2, longer[u - begin :], 0)
         if chance < 1:

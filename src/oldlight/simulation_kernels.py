@@ -72,7 +72,8 @@ def begin(initial, index, cumulative, first, cap, lead, A, lost, draw_state, dra
 
 @nb.njit(nogil=True, cache=True)
 def play(mode, h_from, h_to, index, cumulative, rewards, interarrival, cap, lead, late, powers, pending, offset, root,
-         table, chances, lost, draw_state, draw_link, draw_action, states, actions, settles, agent, returns, earned, ages):  # fmt: skip
+         table, chances, lost, draw_state, draw_link, draw_action, states, actions, settles, agent, returns, earned,
+         ages):  # fmt: skip
     """Steps h_from..h_to of every episode: choose, act, move on, and see what arrives."""
     H, S, A = rewards.shape
     random_link = interarrival.shape[3] > 1

@@ -33,7 +33,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from oldlight.checks import TooLarge
-from oldlight.information import Block, Information, Layout, encode, push
+from oldlight.information import Block, Layout, encode, push
 from oldlight.machine import default_limit, human, thread_count
 from oldlight.problem import ImpairedMDP
 from oldlight.successors import Successors
@@ -316,48 +316,62 @@ def checked_layout(problem: ImpairedMDP, max_bytes: int | None, *, policy: bool 
 def _too_large(problem: ImpairedMDP, states: int, need: int, limit: int, at_least: bool = False) -> TooLarge:
     word = "at least " if at_least else ""
     S, A = problem.n_states, problem.n_actions
-    fits = max((k for k in range(problem.law.max_delay) if 24 * S * A**k <= limit), default=0)
+    longest = problem.lead or problem.law.max_delay
+    least = problem.actuation
+    fits = max((k for k in range(least, longest) if 24 * problem.horizon * S * A**k <= limit), default=least)
     return TooLarge(
         f"an exact plan for {problem.channel!r} on S={S}, A={A}, H={problem.horizon} has {word}{states:,} information "
-        f"states and needs {word}{human(need)}; the limit is {human(limit)}. Ways out: raise max_bytes, or shorten the "
-        f"delay: channel.capped({fits}) fits and gives an upper bound, oldlight.truncate(problem, probability=...) says "
-        f"what a cap costs"
+        f"states and needs {word}{human(need)}; the limit is {human(limit)}. Ways out: oldlight.solve(problem, depth={fits}) "
+        f"fits and gives a policy with bounds on both sides, oldlight.truncate(problem, probability=...) says what a shorter "
+        f"delay costs, or raise max_bytes"
     )
 
 
 # -- one information state ------------------------------------------------------------------------------------------
 
 
-def q_values(model: DelayModel, info: Information, following: Stage) -> Floats:
-    """Q_h(τ, a) = E[rewards of steps h, h+1, ... | τ, a], from the stage of time h + 1."""
-    problem, layout = model.problem, model.layout
+def backup_at(
+    model: DelayModel, h: int, t: int | None, queue: tuple[int, ...], waited: int, following: Stage
+) -> Floats:
+    """X_h[s, ·, a] of the module's text for one queue: axes [s_t (the start state at the root), a]."""
+    layout = model.layout
     S, A, H = layout.n_states, layout.n_actions, layout.horizon
-    h, t, s, queue, waited = info
     m, code = len(queue), encode(queue, A)
-    if t is None or s is None:
+    if t is None:
         theta = model.first_theta(h)
         x = np.zeros((S, A))
         if h == H - 1:
             assert following.root is not None
-            x = following.root.reshape(S, A, -1)[:, :, code]
-        else:
-            if (h + 1, 0) in following.values:
-                x = theta * following.values[h + 1, 0].reshape(S, A, -1)[:, :, code]
-            if following.root is not None:
-                x = x + (1 - theta) * following.root.reshape(S, A, -1)[:, :, code]
-        return np.asarray(problem.initial @ x - earned(problem, problem.initial, 0, queue))
-    corner = np.zeros(S)
-    corner[s] = 1.0
-    heads = np.arange(A) if m == 0 else np.full(A, queue[0])
-    P, base = problem.transitions_at(t)[s, heads], model.base(t, waited)[s, heads]  # [a, s2], [a]
-    theta_a = np.ones(A) if h == H - 1 else model.theta(t, m, waited)[s, heads]
-    x = base.copy()
-    if (m, 0) in following.values:
-        after = following.values[m, 0].reshape(S, A, -1)[:, :, code // A] if m else following.values[0, 0]  # [s2, a]
-        x += theta_a * np.einsum("ap,pa->a", P, np.broadcast_to(after, (S, A)))
+            return np.asarray(following.root.reshape(S, A, -1)[:, :, code])
+        if (h + 1, 0) in following.values:
+            x += theta * following.values[h + 1, 0].reshape(S, A, -1)[:, :, code]
+        if following.root is not None:
+            x += (1 - theta) * following.root.reshape(S, A, -1)[:, :, code]
+        return x
+    base, chance = model.base(t, waited), np.ones((S, A)) if h == H - 1 else model.theta(t, m, waited)
+    P = model.successors(t).matrix.reshape(S, A, S)
+    if m == 0:
+        x = np.array(base)
+        if (0, 0) in following.values:
+            x += chance * (P @ following.values[0, 0][:, 0])
+    else:
+        base, chance = base[:, queue[:1]], chance[:, queue[:1]]  # [s, 1]
+        x = np.repeat(base, A, axis=1)
+        if (m, 0) in following.values:
+            x += chance * (P[:, queue[0]] @ following.values[m, 0].reshape(S, A, -1)[:, :, code // A])
     if h < H - 1 and (m + 1, waited + 1) in following.values:
-        x += (1 - theta_a) * following.values[m + 1, waited + 1].reshape(S, A, -1)[s, :, code]
-    return np.asarray(x - earned(problem, corner, t, queue, 1 if waited else 0))
+        x += (1 - chance) * following.values[m + 1, waited + 1].reshape(S, A, -1)[:, :, code]
+    return x
+
+
+def q_values(
+    model: DelayModel, h: int, t: int | None, b: Floats, queue: tuple[int, ...], waited: int, following: Stage
+) -> Floats:
+    """E[rewards of steps h, h+1, ... | s_t ~ b, queue, wait, a], from the stage of time h + 1; at the root s_0 ~ b."""
+    skip = 1 if waited and t is not None else 0
+    return np.asarray(
+        b @ backup_at(model, h, t, queue, waited, following) - earned(model.problem, b, t or 0, queue, skip)
+    )
 
 
 def earned(problem: ImpairedMDP, b: Floats, t: int, queue: tuple[int, ...], skip: int = 0) -> float:

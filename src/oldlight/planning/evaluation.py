@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 
 from oldlight import checks
 from oldlight.channels import ConstantDelay
-from oldlight.information import Information, Layout, beginnings, moves, push
+from oldlight.information import Information, Layout, beginnings, current, moves
 from oldlight.planning.delay import DelayModel, Induction, by_start
 from oldlight.planning.loss import blackout_values
 from oldlight.policies import BlackoutPolicy, MarkovPolicy, Policy, TablePolicy, same_layout
@@ -87,8 +87,7 @@ def evaluate(
             return Evaluation(played.mean, False, played.half_width, "play", episodes)
         met += len(reached)
         for info, weight in reached.items():
-            start = problem.initial if info.t is None else np.eye(problem.n_states)[info.state]
-            b = push(problem, start, info.t or 0, info.queue)
+            b = current(problem, info)
             value += weight * float(b @ problem.mdp.rewards[info.h] @ chances(problem, policy, info))
     return Evaluation(value, True, 0.0, "walk forward", met)
 

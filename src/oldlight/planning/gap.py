@@ -24,7 +24,7 @@ from numpy.typing import NDArray
 
 from oldlight.channels import Channel, ConstantDelay, Loss
 from oldlight.checks import TooLarge
-from oldlight.information import Information, push, settled_late
+from oldlight.information import Information, current, settled_late
 from oldlight.mdp import TabularMDP
 from oldlight.planning import Solution, solve
 from oldlight.planning.evaluation import unimpaired, visits
@@ -118,8 +118,7 @@ def proposition4(problem: ImpairedMDP, full: MarkovPolicy, executable: Policy, m
         one, two = of_full[h], of_exec[h]
         e2[h] = 0.5 * sum(abs(one.get(info, 0.0) - two.get(info, 0.0)) for info in one.keys() | two.keys())
         for info in one.keys() & two.keys():
-            start = problem.initial if info.t is None else np.eye(problem.n_states)[info.state]
-            b = push(problem, start, info.t or 0, info.queue)
+            b = current(problem, info)
             e1[h] += float(b @ r.max(axis=1) - (b @ r).max()) * min(one[info], two[info])
     return Proposition4(e1, e2, float(e1.sum() + 2 * e2.sum()), of_full, of_exec)
 

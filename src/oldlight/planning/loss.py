@@ -36,7 +36,7 @@ from numpy.typing import NDArray
 
 from oldlight.channels import ConstantDelay
 from oldlight.checks import TooLarge
-from oldlight.information import Information, Layout, decode, encode, push, settled_late
+from oldlight.information import Information, Layout, decode, encode, newest, push, settled_late
 from oldlight.machine import default_limit, human
 from oldlight.planning.delay import DelayModel, Induction, action_type, earned
 from oldlight.planning.progress import shown
@@ -230,9 +230,8 @@ def plan_loss(
 
     def node(info: Information) -> tuple[int, Floats, int]:
         """The settled step, its belief, and the queue since."""
-        u, begin = info.h - d, info.t or 0
-        start = problem.initial if info.t is None else np.eye(S)[info.state]
-        return u, push(problem, start, begin, info.queue[: u - begin]), encode(info.queue[u - begin :], A)
+        u, (begin, b) = info.h - d, newest(problem, info)
+        return u, push(problem, b, begin, info.queue[: u - begin]), encode(info.queue[u - begin :], A)
 
     def q_values(info: Information) -> Floats:
         if info.h < d:  # nothing is settled yet: the best queue that goes on from here, for each action
@@ -242,7 +241,7 @@ def plan_loss(
             for i in same:
                 a = queues[i] // digit % A
                 values[a] = max(values[a], low[i])
-            return values - earned(problem, problem.initial, 0, info.queue)
+            return np.asarray(values - earned(problem, problem.initial, 0, info.queue))
         u, b, code = node(info)
         queue = decode(code, d, A)
         return np.asarray(search.q_values(u, b, code) - earned(problem, b, u, queue))
@@ -286,7 +285,7 @@ def blackout_values(problem: ImpairedMDP, policy: BlackoutPolicy) -> Floats:
             if u + j + 1 < H - d:
                 value += weight * seen[u + j + 1] * np.einsum("is,si->i", B, corner[u + j + 1][:, queue])
                 weight *= 1.0 - seen[u + j + 1]
-        return value + weight * np.einsum("is,si->i", B, G[:, queue])
+        return np.asarray(value + weight * np.einsum("is,si->i", B, G[:, queue]))
 
     for u in range(H - d - 1, -1, -1):
         corner[u] = walk(u, np.eye(S)[s], q, policy.sequences[u + 1].reshape(S * Q, H)).reshape(S, Q)

@@ -6,9 +6,9 @@ from typing import Any
 
 import numpy as np
 import pytest
-from oracle import History, random_instance
 
 import oldlight as ol
+from oracle import History, random_instance
 
 
 def random_mdp(rng: np.random.Generator, S: int, A: int, H: int, **kind: bool) -> ol.TabularMDP:

@@ -24,11 +24,15 @@ def two_states(p: float, horizon: int) -> ol.TabularMDP:
     return ol.TabularMDP(P, np.eye(2), horizon=horizon, initial=[1, 0])
 
 
-@pytest.mark.parametrize(("d", "exact"), [(0, Fraction(6)), (1, Fraction(5)), (2, Fraction(113, 25)), (3, Fraction(538, 125))])
+@pytest.mark.parametrize(
+    ("d", "exact"), [(0, Fraction(6)), (1, Fraction(5)), (2, Fraction(113, 25)), (3, Fraction(538, 125))]
+)
 def test_two_states_closed_form_under_delay(d: int, exact: Fraction) -> None:
     """V = Σ_{h<H} (1 + (2p−1)^{min(h, d)})/2 at p = .8, H = 6."""
     assert sum((1 + 0.6 ** min(h, d)) / 2 for h in range(6)) == pytest.approx(float(exact), abs=1e-14)
-    assert ol.solve(ol.ImpairedMDP(two_states(0.8, 6), late_after_the_first(d, 6))).value == pytest.approx(float(exact), abs=1e-13)
+    assert ol.solve(ol.ImpairedMDP(two_states(0.8, 6), late_after_the_first(d, 6))).value == pytest.approx(
+        float(exact), abs=1e-13
+    )
 
 
 @pytest.mark.parametrize(("rate", "value"), [(0.3, 5.6502051744), (0.5, 5.34679), (1.0, 4.19168)])
@@ -39,7 +43,12 @@ def test_two_states_under_loss(rate: float, value: float) -> None:
 
 @pytest.mark.parametrize(
     ("p", "d", "value"),
-    [(0.8, 2, 11.014287743841312), (0.8, 4, 9.694362490222781), (0.99, 2, 14.867554149343905), (0.99, 4, 14.797047305829617)],
+    [
+        (0.8, 2, 11.014287743841312),
+        (0.8, 4, 9.694362490222781),
+        (0.99, 2, 14.867554149343905),
+        (0.99, 4, 14.797047305829617),
+    ],
 )
 def test_sensing_chain_known_start(p: float, d: int, value: float) -> None:
     mdp = ol.instances.sensing_chain(p, horizon=20, initial=np.eye(20)[4])

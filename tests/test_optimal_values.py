@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from conftest import arrays, information_of, random_mdp
-from oracle import optimal_value, policy_value, random_law
 
 import oldlight as ol
+from conftest import arrays, information_of, random_mdp
+from oracle import optimal_value, policy_value, random_law
 
 TOLERANCE = 1e-10
 
@@ -108,7 +108,12 @@ def test_q_values_obey_bellman_and_agree_with_the_value(seed: int, monkeypatch: 
 
     rng = np.random.default_rng([seed, 6])
     mdp = random_mdp(rng, 2, 2, 3)
-    channels = [ol.ConstantDelay(1), ol.GeometricDelay(0.5, first="same"), ol.Loss(seen=[0.5, 0.2, 0.7]), ol.ConstantDelay(2)]
+    channels = [
+        ol.ConstantDelay(1),
+        ol.GeometricDelay(0.5, first="same"),
+        ol.Loss(seen=[0.5, 0.2, 0.7]),
+        ol.ConstantDelay(2),
+    ]
     problem = ol.ImpairedMDP(mdp, channels[seed % 4], start=ol.WarmStart() if seed % 4 == 3 else None)
     if seed >= 8:
         monkeypatch.setattr("oldlight.planning.KEEP_VALUES", 0)  # computed again on request
@@ -129,7 +134,7 @@ def test_q_values_obey_bellman_and_agree_with_the_value(seed: int, monkeypatch: 
 
 @pytest.mark.parametrize("seed", range(12))
 def test_value_by_start(seed: int) -> None:
-    """Linear in the law of the start: the policy's value from each start, weighted, is the value; and it is that of playing it."""
+    """Linear in the law of the start, and what the policy earns from each start."""
     rng = np.random.default_rng([seed, 7])
     mdp = random_mdp(rng, 3, 2, 4)
     channel = [ol.ConstantDelay(1), ol.GeometricDelay(0.5, first="same"), ol.Loss(seen=0.4)][seed % 3]

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+from itertools import pairwise
+
 import numpy as np
 import pytest
-from conftest import random_mdp
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import oldlight as ol
+from conftest import random_mdp
 
 TOLERANCE = 1e-10
 seeds = st.integers(0, 2**32 - 1)
@@ -42,12 +44,12 @@ def test_more_delay_never_helps(seed: int) -> None:
     rng = np.random.default_rng(seed)
     mdp = random_mdp(rng, 3, 2, 5)
     values = [value(mdp, ol.ConstantDelay(d)) for d in range(7)]
-    assert all(a >= b - TOLERANCE for a, b in zip(values, values[1:], strict=False))
+    assert all(a >= b - TOLERANCE for a, b in pairwise(values))
     assert values[5] == pytest.approx(values[6], abs=TOLERANCE)  # both see nothing in time
     slower = [value(mdp, ol.GeometricDelay(p)) for p in (1.0, 0.7, 0.4, 0.0)]
-    assert all(a >= b - TOLERANCE for a, b in zip(slower, slower[1:], strict=False))
+    assert all(a >= b - TOLERANCE for a, b in pairwise(slower))
     capped = [value(mdp, ol.GeometricDelay(0.4).capped(k)) for k in range(5)]
-    assert all(a >= b - TOLERANCE for a, b in zip(capped, capped[1:], strict=False))
+    assert all(a >= b - TOLERANCE for a, b in pairwise(capped))
 
 
 @few
@@ -56,7 +58,7 @@ def test_more_loss_never_helps(seed: int) -> None:
     rng = np.random.default_rng(seed)
     mdp = random_mdp(rng, 3, 3, 5)
     values = [value(mdp, ol.Loss(rate=rate)) for rate in (0, 0.1, 0.4, 0.8, 1)]
-    assert all(a >= b - TOLERANCE for a, b in zip(values, values[1:], strict=False))
+    assert all(a >= b - TOLERANCE for a, b in pairwise(values))
     assert values[-1] == pytest.approx(value(mdp, ol.ConstantDelay(5)), abs=TOLERANCE)  # blind either way
 
 

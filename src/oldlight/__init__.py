@@ -12,6 +12,7 @@ be executed, what the impairment costs, and how to act on it.
 from oldlight import instances
 from oldlight.channels import (
     BernoulliDelay,
+    BurstyLoss,
     CappedDelay,
     ConstantDelay,
     DelayChannel,
@@ -19,6 +20,7 @@ from oldlight.channels import (
     GeometricDelay,
     HeavyTailedDelay,
     Loss,
+    Lossy,
     StochasticDelay,
 )
 from oldlight.checks import TooLarge
@@ -45,6 +47,7 @@ __all__ = [
     "BeliefPolicy",
     "BernoulliDelay",
     "BlackoutPolicy",
+    "BurstyLoss",
     "CappedDelay",
     "ConstantDelay",
     "DelayChannel",
@@ -58,6 +61,7 @@ __all__ = [
     "Information",
     "Layout",
     "Loss",
+    "Lossy",
     "MarkovPolicy",
     "Policy",
     "Simulation",

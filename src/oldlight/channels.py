@@ -14,7 +14,10 @@ where δ counts the steps since step i's own observation arrived.
 A *cap* k replaces d_i by min(d_i, k). The agent then knows at least as much, so the capped value is never lower.
 
 **Loss.** The observation of step h is seen at time h with probability λ_h; otherwise it is lost for good, and the agent
-knows that it was lost.
+knows that it was lost. `Loss` draws each observation by itself; `BurstyLoss` draws from a link that is good or bad for a while.
+
+**Late and lossy.** An observation is lost with its rate, otherwise it travels with the delay; the agent learns of a loss at
+the time when the observation would have arrived.
 
 Steps are counted from 0 (see `oldlight.mdp`).
 """
@@ -96,6 +99,11 @@ class DelayLaw:
         """d if every observation is exactly d late, else None."""
         once = np.flatnonzero(self.feasible_delays.any(axis=0))
         return int(once[0]) if len(once) == 1 else None
+
+    def shifted(self, k: int) -> DelayLaw:
+        """The same law with every delay longer by k."""
+        first = _fold(np.concatenate([np.zeros(min(k, self.horizon)), self.first]), self.horizon)
+        return DelayLaw(self.horizon, first, self.interarrival, min(self.cap + k, self.horizon))
 
     def longest_wait(self, i: int) -> int:
         """The largest δ that an agent can meet while it waits for the observation of step i + 1."""
@@ -347,8 +355,35 @@ class CappedDelay(DelayChannel):
         return DelayLaw(horizon, first, inner.interarrival, cap)
 
 
+class LossChannel:
+    """Base of the channels that lose: `rates(H)` are the chances to be seen, `lost` draws what is lost in n episodes."""
+
+    independent = True  # is each observation lost independently of the others?
+
+    def rates(self, horizon: int) -> Floats:
+        raise TypeError(f"{type(self).__name__} does not define rates(horizon)")
+
+    def lost(self, rng: np.random.Generator, horizon: int, n: int) -> NDArray[np.bool_]:
+        """Axes (h, episode)."""
+        return rng.random((horizon, n)) >= self.rates(horizon)[:, None]
+
+
+def _chances(who: str, seen: ArrayLike | None, rate: ArrayLike | None) -> float | tuple[float, ...]:
+    """λ from exactly one of seen = λ and rate = 1 − λ."""
+    if (seen is None) == (rate is None):
+        raise ValueError(f"{who} takes exactly one of seen=λ (chance to be seen) and rate=1−λ (chance to be lost)")
+    name, given = ("seen", seen) if rate is None else ("rate", rate)
+    values = np.asarray(given, dtype=np.float64)
+    if values.ndim > 1:
+        raise ValueError(f"{who}: {name} has shape {values.shape}; expected one number, or one per step")
+    for h, value in enumerate(np.atleast_1d(values)):
+        checks.probability(f"{who}: {name}" + (f"[h={h}]" if values.ndim else ""), value)
+    chance = values if rate is None else 1.0 - values
+    return float(chance) if values.ndim == 0 else tuple(float(x) for x in chance)
+
+
 @dataclass(frozen=True, init=False)
-class Loss:
+class Loss(LossChannel):
     """Each observation is seen at once with probability λ_h, or lost for good (and the agent knows).
 
     Exactly one of: seen = λ, the chance to be seen; rate = 1 − λ, the chance to be lost. One number, or one per step.
@@ -357,16 +392,7 @@ class Loss:
     seen: float | tuple[float, ...]
 
     def __init__(self, seen: ArrayLike | None = None, *, rate: ArrayLike | None = None) -> None:
-        if (seen is None) == (rate is None):
-            raise ValueError("Loss takes exactly one of seen=λ (chance to be seen) and rate=1−λ (chance to be lost)")
-        name, given = ("seen", seen) if rate is None else ("rate", rate)
-        values = np.asarray(given, dtype=np.float64)
-        if values.ndim > 1:
-            raise ValueError(f"Loss: {name} has shape {values.shape}; expected one number, or one per step")
-        for h, value in enumerate(np.atleast_1d(values)):
-            checks.probability(f"Loss: {name}" + (f"[h={h}]" if values.ndim else ""), value)
-        chance = values if rate is None else 1.0 - values
-        object.__setattr__(self, "seen", float(chance) if values.ndim == 0 else tuple(float(x) for x in chance))
+        object.__setattr__(self, "seen", _chances("Loss", seen, rate))
 
     def rates(self, horizon: int) -> Floats:
         """λ_h for h = 0..H−1."""
@@ -376,4 +402,71 @@ class Loss:
         return checks.frozen(np.broadcast_to(values, (horizon,)))
 
 
-Channel = DelayChannel | Loss
+@dataclass(frozen=True)
+class BurstyLoss(LossChannel):
+    """Gilbert–Elliott: the link is good or bad, changes with the given chances each step, and loses accordingly.
+
+    to_bad, to_good: the chance to change from good to bad and back; seen_good, seen_bad: the chance to be seen in each. The
+    episode starts with the link in its stationary law. Simulated only: what was lost tells the agent about the link, so the
+    plan would need a belief over the link too.
+    """
+
+    to_bad: float
+    to_good: float
+    seen_good: float = 1.0
+    seen_bad: float = 0.0
+    independent = False
+
+    def __post_init__(self) -> None:
+        for name in ("to_bad", "to_good", "seen_good", "seen_bad"):
+            object.__setattr__(self, name, checks.probability(f"BurstyLoss: {name}", getattr(self, name)))
+        if self.to_bad + self.to_good <= 0:
+            raise ValueError("BurstyLoss: to_bad and to_good are both 0; a link that never changes is Loss(seen=...)")
+
+    @property
+    def bad(self) -> float:
+        """How often the link is bad."""
+        return self.to_bad / (self.to_bad + self.to_good)
+
+    def rates(self, horizon: int) -> Floats:
+        """The chance to be seen at each step, on average over the link."""
+        return np.full(horizon, self.bad * self.seen_bad + (1 - self.bad) * self.seen_good)
+
+    def lost(self, rng: np.random.Generator, horizon: int, n: int) -> NDArray[np.bool_]:
+        change, draw = rng.random((horizon, n)), rng.random((horizon, n))
+        bad = change[0] < self.bad
+        out = np.empty((horizon, n), dtype=bool)
+        for h in range(horizon):
+            if h:
+                bad = np.where(bad, change[h] >= self.to_good, change[h] < self.to_bad)
+            out[h] = draw[h] >= np.where(bad, self.seen_bad, self.seen_good)
+        return out
+
+
+@dataclass(frozen=True, init=False)
+class Lossy:
+    """Late and lossy: each observation is lost, or travels with `delay`. Give seen = λ, rate = 1 − λ, or loss = a channel."""
+
+    delay: DelayChannel
+    loss: LossChannel
+
+    def __init__(
+        self,
+        delay: DelayChannel,
+        *,
+        seen: ArrayLike | None = None,
+        rate: ArrayLike | None = None,
+        loss: LossChannel | None = None,
+    ) -> None:
+        if not isinstance(delay, DelayChannel):
+            hint = f"; did you mean ConstantDelay({delay})?" if isinstance(delay, int) else ""
+            raise TypeError(f"Lossy: delay is a {type(delay).__name__}, expected a delay channel{hint}")
+        if loss is None:
+            loss = Loss(_chances("Lossy", seen, rate))
+        elif seen is not None or rate is not None or not isinstance(loss, LossChannel):
+            raise ValueError("Lossy takes exactly one of seen=λ, rate=1−λ and loss=Loss(...) or BurstyLoss(...)")
+        object.__setattr__(self, "delay", delay)
+        object.__setattr__(self, "loss", loss)
+
+
+Channel = DelayChannel | LossChannel | Lossy

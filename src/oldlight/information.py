@@ -1,7 +1,7 @@
 """What an agent knows at time h, the belief that follows from it, and where it stands in a table.
 
 The information state is τ_h = (t, s_t, queue a_t..a_{h−1}, δ): the newest visible step t, its state, the actions since,
-and under delay the number of steps δ waited since that observation arrived. Under loss δ = h − t. When nothing has been
+and the number of steps δ waited since that observation arrived. When nothing has been
 seen yet there is no t and no state, and the queue holds every action so far: the *root*. Policies that are functions of
 τ_h lose nothing against policies of the whole history.
 
@@ -20,7 +20,7 @@ nothing can have been seen by time h.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import NamedTuple
 
@@ -69,14 +69,27 @@ def push(problem: ImpairedMDP, b: Floats, t: int, queue: tuple[int, ...]) -> Flo
     return b
 
 
+def newest(problem: ImpairedMDP, info: Information) -> tuple[int, Floats]:
+    """The newest step whose state is known, and its law: (t, e_{s_t}), or (0, rho) at the root."""
+    if info.t is None:
+        return 0, problem.initial
+    corner = np.zeros(problem.n_states)
+    corner[info.state] = 1.0
+    return info.t, corner
+
+
+def current(problem: ImpairedMDP, info: Information) -> Floats:
+    """`belief` for an `info` that is known to be possible."""
+    t, b = newest(problem, info)
+    return push(problem, b, t, info.queue)
+
+
 def belief(problem: ImpairedMDP, info: Information) -> Floats:
     """The law of the current state s_h given what the agent knows. An impossible `info` raises and says why."""
     check(problem, info)
-    if info.t is None:
-        return push(problem, problem.initial, 0, info.queue)
-    corner = np.zeros(problem.n_states)
-    corner[info.state] = 1.0
-    return push(problem, corner, info.t, info.queue)
+    if problem.seen is not None:
+        settled_late(problem)  # a delay law that depends on hidden states makes a loss itself informative
+    return current(problem, info)
 
 
 def check(problem: ImpairedMDP, info: Information) -> None:
@@ -93,6 +106,10 @@ def check(problem: ImpairedMDP, info: Information) -> None:
         if not 0 <= a < A:
             raise no(f"action {a} in the queue is outside 0..{A - 1}")
     law, seen = problem.law, problem.seen
+    for i, a in enumerate(problem.pending[:h]):
+        j = i - (t or 0)
+        if 0 <= j < len(queue) and queue[j] != a:
+            raise no(f"the action of step {i} was under way before the start: it is {a}, not {queue[j]}")
     if t is None or s is None:
         if t is not None or s is not None:
             raise no("t and state must both be given, or both be None when nothing has been seen")
@@ -100,10 +117,11 @@ def check(problem: ImpairedMDP, info: Information) -> None:
             raise no(f"nothing seen by time {h} means {h} actions in the queue, not {len(queue)}")
         if problem.lead:
             raise no("after a warm start something has always been seen")
-        if law is not None and law.first[h + 1 :].sum() <= 0:
-            raise no(f"the first observation has always arrived by time {h}")
-        if seen is not None and (seen[: h + 1] >= 1).any():
-            raise no(f"the observation of step {int(np.argmax(seen >= 1))} is always seen")
+        if seen is None:
+            if law.first[h + 1 :].sum() <= 0:
+                raise no(f"the first observation has always arrived by time {h}")
+        elif law.constant is not None:
+            _check_lost(seen, 0, h - law.constant, no)
         return
     if not -problem.lead <= t <= h:
         raise no(f"the newest visible step t = {t} is outside {-problem.lead}..{h}")
@@ -114,28 +132,31 @@ def check(problem: ImpairedMDP, info: Information) -> None:
     if not _reachable(problem, t)[s]:
         raise no(f"no way of acting reaches state {s} at step {t}")
     m = h - t
+    if problem.lead:
+        if m != problem.lead or waited:
+            raise no(f"with a constant delay {problem.lead} the newest visible step at time {h} is {h - problem.lead}")
+        return
+    if not 0 <= waited <= m:
+        raise no(f"waited = {waited} is outside 0..{m}, the steps since step {t}")
+    if m - waited > law.cap or not law.feasible_delays[t, m - waited]:
+        raise no(f"the observation of step {t} cannot be exactly {m - waited} late")
     if seen is not None:
         if seen[t] <= 0:
             raise no(f"the observation of step {t} is never seen")
-        always = np.flatnonzero(seen[t + 1 : h + 1] >= 1)
-        if len(always):
-            raise no(f"the observation of step {t + 1 + int(always[0])} is always seen")
-    elif law is not None:
-        if problem.lead:
-            if m != problem.lead or waited:
-                raise no(
-                    f"with a constant delay {problem.lead} the newest visible step at time {h} is {h - problem.lead}"
-                )
-            return
-        if not 0 <= waited <= m:
-            raise no(f"waited = {waited} is outside 0..{m}, the steps since step {t}")
-        if m > law.cap or not law.feasible_delays[t, m - waited]:
-            raise no(f"the observation of step {t} cannot be exactly {m - waited} late")
-        if waited:
-            risk = law.at_step(law.at_risk, t)
-            row = risk[min(s, risk.shape[0] - 1), min(queue[0], risk.shape[1] - 1)]
-            if waited >= len(row) or row[waited] <= 0:
-                raise no(f"after state {s} and action {queue[0]} the next observation never takes {waited} steps more")
+        if law.constant is not None:
+            _check_lost(seen, t + 1, h - law.constant, no)
+    elif waited:
+        risk = law.at_step(law.at_risk, t)
+        row = risk[min(s, risk.shape[0] - 1), min(queue[0], risk.shape[1] - 1)]
+        if m > law.cap or waited >= len(row) or row[waited] <= 0:
+            raise no(f"after state {s} and action {queue[0]} the next observation never takes {waited} steps more")
+
+
+def _check_lost(seen: Floats, first: int, last: int, no: Callable[[str], ValueError]) -> None:
+    """Steps first..last are settled and none of them was seen: is that possible?"""
+    always = np.flatnonzero(seen[first : last + 1] >= 1) if last >= first else np.zeros(0)
+    if len(always):
+        raise no(f"the observation of step {first + int(always[0])} is always seen")
 
 
 def _reachable(problem: ImpairedMDP, t: int) -> NDArray[np.bool_]:
@@ -153,13 +174,22 @@ def beginnings(problem: ImpairedMDP) -> Iterator[tuple[float, Information]]:
             for code in range(A**lead):
                 yield 1.0 / (S * A**lead), Information(0, -lead, s, decode(code, lead, A), 0)
         return
-    law, seen = problem.law, problem.seen
-    at_once = float(law.first[0]) if law is not None else float(seen[0])  # type: ignore[index]
+    at_once = float(problem.law.first[0]) * (1.0 if problem.seen is None else float(problem.seen[0]))
     for first in np.flatnonzero(problem.initial > 0).tolist():
         if at_once > 0:
             yield at_once * float(problem.initial[first]), Information(0, 0, first, (), 0)
     if at_once < 1:
         yield 1.0 - at_once, Information.nothing_seen()
+
+
+def settled_late(problem: ImpairedMDP) -> int:
+    """Under loss with a constant delay: how late an observation is seen or known to be lost. Refused for other laws."""
+    if problem.law.constant is None or not (problem.loss and problem.loss.independent):
+        raise ValueError(
+            f"{problem.channel!r}: loss is planned and valued exactly for independent losses with a constant delay; this "
+            "channel can be simulated: oldlight.simulate(problem, policy, episodes, seed=...)"
+        )
+    return problem.law.constant
 
 
 def moves(problem: ImpairedMDP, info: Information, a: int) -> Iterator[tuple[float, Information]]:
@@ -168,16 +198,16 @@ def moves(problem: ImpairedMDP, info: Information, a: int) -> Iterator[tuple[flo
     longer = (*queue, a)
     law, seen = problem.law, problem.seen
     if seen is not None:
-        chance = float(seen[h + 1])
+        u = h + 1 - settled_late(problem)  # the step that is settled at time h + 1
+        chance = float(seen[u]) if u >= 0 else 0.0
         if chance > 0:
-            start = problem.initial if t is None else np.eye(problem.n_states)[s]
-            b = push(problem, start, 0 if t is None else t, longer)
-            for s2 in np.flatnonzero(b > 0):
-                yield chance * float(b[s2]), Information(h + 1, h + 1, int(s2), (), 0)
+            begin, b = newest(problem, info)
+            b = push(problem, b, begin, longer[: u - begin])
+            for s2 in np.flatnonzero(b > 0).tolist():
+                yield chance * float(b[s2]), Information(h + 1, u, s2, longer[u - begin :], 0)
         if chance < 1:
             yield 1.0 - chance, Information(h + 1, t, s, longer, waited + 1)
         return
-    assert law is not None
     if t is None or s is None:
         theta = float(law.first_hazard[h + 1])
         row, after = problem.initial, Information(h + 1, 0, 0, longer, 0)
@@ -188,8 +218,8 @@ def moves(problem: ImpairedMDP, info: Information, a: int) -> Iterator[tuple[flo
         theta = 1.0 if forced else float(table[min(s, table.shape[0] - 1), min(head, table.shape[1] - 1), waited])
         row, after = problem.transitions_at(t)[s, head], Information(h + 1, t + 1, 0, longer[1:], 0)
     if theta > 0:
-        for s2 in np.flatnonzero(row > 0):
-            yield theta * float(row[s2]), after._replace(state=int(s2))
+        for s2 in np.flatnonzero(row > 0).tolist():
+            yield theta * float(row[s2]), after._replace(state=s2)
     if theta < 1:
         yield 1.0 - theta, Information(h + 1, t, s, longer, waited + 1)
 
@@ -218,8 +248,10 @@ class Layout:
     def of(cls, problem: ImpairedMDP) -> Layout:
         """Only feasible blocks. Sizes are exact whole numbers, however large; nothing of that size is made here."""
         law = problem.law
-        if law is None:
-            raise ValueError(f"{problem.channel!r} loses observations; a table of information states is for delay")
+        if problem.seen is not None:
+            raise ValueError(
+                f"{problem.channel!r} loses observations; a table of information states is for delay alone"
+            )
         H, S, A = problem.horizon, problem.n_states, problem.n_actions
         keys: list[tuple[int, int, int]] = []
         roots: list[int] = []

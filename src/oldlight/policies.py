@@ -25,7 +25,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from oldlight import checks
-from oldlight.information import Information, Layout, belief
+from oldlight.information import Information, Layout, belief, decode, encode, settled_late
 from oldlight.problem import ImpairedMDP
 
 Floats = NDArray[np.float64]
@@ -107,28 +107,42 @@ class TablePolicy:
 
 
 class BlackoutPolicy:
-    """sequences[t + 1, s, j]: the action j steps after step t was seen in state s; row 0 is for nothing seen yet.
+    """sequences[t + 1, s, q, j]: after step t was seen in state s with the queue of code q, the action j steps later while
+    nothing more is seen; row 0 (s = q = 0) is for nothing seen yet, from time 0 on. The queue has as many actions as an
+    observation is late: none under loss alone.
 
-    Defined where the queue is what the policy itself did. Elsewhere `elsewhere(info)` is asked, if there is one.
+    Defined where the later actions are what the policy itself did. Elsewhere `elsewhere(info)` is asked, if there is one.
     """
 
     def __init__(
-        self, sequences: ArrayLike, n_actions: int, elsewhere: Callable[[Information], int] | None = None
+        self, sequences: ArrayLike, n_actions: int, late: int = 0, elsewhere: Callable[[Information], int] | None = None
     ) -> None:
         table = np.asarray(sequences)
-        if table.ndim != 3 or table.dtype.kind not in "ui" or table.shape[0] != table.shape[2] + 1:
-            raise ValueError(f"sequences has shape {table.shape}, type {table.dtype}; expected integers (H+1, S, H)")
+        H = table.shape[-1]
+        if (
+            table.ndim != 4
+            or table.dtype.kind not in "ui"
+            or table.shape[0] != H + 1
+            or table.shape[2] != n_actions**late
+        ):
+            raise ValueError(
+                f"sequences has shape {table.shape}, type {table.dtype}; expected integers (H+1, S, {n_actions**late}, H)"
+            )
         if int(table.max(initial=0)) >= n_actions:
             raise ValueError(f"sequences has action {int(table.max())}, expected actions in 0..{n_actions - 1}")
         self.sequences = table
         self.n_actions = n_actions
+        self.late = late
         self.elsewhere = elsewhere
 
     def action(self, info: Information) -> int:
-        row, s = (0, 0) if info.t is None or info.state is None else (info.t + 1, info.state)
-        planned = self.sequences[row, s]
-        m = len(info.queue)
-        if tuple(int(a) for a in planned[:m]) == tuple(info.queue):
+        if info.t is None or info.state is None:
+            planned, since = self.sequences[0, 0, 0], info.queue
+        else:
+            code = encode(info.queue[: self.late], self.n_actions)
+            planned, since = self.sequences[info.t + 1, info.state, code], info.queue[self.late :]
+        m = len(since)
+        if tuple(planned[:m].tolist()) == tuple(since):
             return int(planned[m])
         if self.elsewhere is not None:
             return self.elsewhere(info)
@@ -137,13 +151,20 @@ class BlackoutPolicy:
     def probabilities(self, info: Information) -> Floats:
         return _point(self.action(info), self.n_actions)
 
+    def fits(self, problem: ImpairedMDP) -> bool:
+        """Was the policy made for a problem of these sizes?"""
+        H, S, A = problem.horizon, problem.n_states, problem.n_actions
+        late = problem.law.constant
+        same = (self.sequences.shape[3], self.sequences.shape[1], self.n_actions, self.late) == (H, S, A, late)
+        return problem.seen is not None and same
+
     def save(self, path: str | os.PathLike[str]) -> Path:
         """Write the sequences; an `elsewhere` is not saved."""
-        kind = np.array("oldlight.BlackoutPolicy")
-        return checks.save_arrays(path, kind=kind, sequences=self.sequences, n_actions=np.array(self.n_actions))
+        kind, sizes = np.array("oldlight.BlackoutPolicy"), np.array([self.n_actions, self.late])
+        return checks.save_arrays(path, kind=kind, sequences=self.sequences, sizes=sizes)
 
     def __repr__(self) -> str:
-        return f"BlackoutPolicy(H={self.sequences.shape[2]}, S={self.sequences.shape[1]})"
+        return f"BlackoutPolicy(H={self.sequences.shape[3]}, S={self.sequences.shape[1]}, late={self.late})"
 
 
 def load_policy(path: str | os.PathLike[str]) -> TablePolicy | BlackoutPolicy:
@@ -151,7 +172,8 @@ def load_policy(path: str | os.PathLike[str]) -> TablePolicy | BlackoutPolicy:
     data = checks.load_arrays(path, needs=("kind",))
     kind = str(data["kind"])
     if kind == "oldlight.BlackoutPolicy":
-        return BlackoutPolicy(data["sequences"], int(data["n_actions"]))
+        n_actions, late = (int(x) for x in data["sizes"])
+        return BlackoutPolicy(data["sequences"], n_actions, late)
     if kind != "oldlight.TablePolicy":
         raise ValueError(f"{path}: kind is {kind!r}, expected a saved oldlight policy")
     H, S, A = (int(x) for x in data["sizes"])
@@ -225,17 +247,22 @@ def blackout_of(problem: ImpairedMDP, policy: Policy) -> BlackoutPolicy:
     """Any deterministic policy under loss, as its sequences."""
     if isinstance(policy, BlackoutPolicy):
         return policy
-    H, S, A = problem.horizon, problem.n_states, problem.n_actions
-    table = np.zeros((H + 1, S, H), dtype=np.int32)
-    for row in range(H + 1):
-        for s in range(S):
-            queue: tuple[int, ...] = ()
-            while (row - 1 if row else 0) + len(queue) < H:
-                info = Information.nothing_seen(queue) if row == 0 else Information.seen(row - 1, s, queue, len(queue))
-                a = _only_action(policy.probabilities(info), info)
-                table[row, s, len(queue)] = a
-                queue += (a,)
-    return BlackoutPolicy(table, A)
+    H, S, A, late = problem.horizon, problem.n_states, problem.n_actions, settled_late(problem)
+    table = np.zeros((H + 1, S, A**late, H), dtype=np.int32)
+    for row, s, q in np.ndindex(table.shape[:3]):
+        if row == 0 and s + q > 0:
+            continue
+        queue = decode(q, late, A) if row else ()
+        for j in range(H - (row - 1 + late if row else 0)):
+            info = Information.seen(row - 1, s, queue, j) if row else Information.nothing_seen(queue)
+            a = (
+                problem.pending[info.h]
+                if info.h < problem.actuation
+                else _only_action(policy.probabilities(info), info)
+            )
+            table[row, s, q, j] = a
+            queue += (a,)
+    return BlackoutPolicy(table, A, late)
 
 
 __all__ = [

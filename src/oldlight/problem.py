@@ -7,18 +7,23 @@ run d steps from a uniform state under uniform actions, with the transitions of 
 agent knows (s_{−d}, a_{−d}..a_{−1}), and from then on every observation is d late. For a delay law whose first
 observation comes at once, and for loss, warm means: s_0 is uniform, and seen as the law says. Other laws are refused.
 
+*Late actions* (``actuation=k``): the action chosen at time h acts at step h + k. Knowing observations d late and acting k late
+is knowing them d + k late and acting at once, with the first k actions given.
+
 Steps before 0 are steps too: `transitions_at(t)` and `rewards_at(t)` answer for t = −lead..H−1.
 """
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
 
 import numpy as np
 from numpy.typing import NDArray
 
-from oldlight.channels import CappedDelay, Channel, ConstantDelay, DelayChannel, DelayLaw, Loss
+from oldlight import checks
+from oldlight.channels import CappedDelay, Channel, ConstantDelay, DelayChannel, DelayLaw, LossChannel, Lossy
 from oldlight.mdp import TabularMDP
 
 Floats = NDArray[np.float64]
@@ -31,43 +36,79 @@ class WarmStart:
 
 @dataclass(frozen=True, eq=False)
 class ImpairedMDP:
-    """`mdp` seen through `channel`; `start` is None (cold) or WarmStart()."""
+    """`mdp` seen through `channel`; `start` is None (cold) or WarmStart().
+
+    actuation: actions take effect this many steps after they are chosen; `pending` are the ones under way at time 0, done at
+    steps 0..actuation−1 (the first action each if None). `h` of an information state is always the step that the action
+    chosen now will act on, so late actions are the same as observations that are later by `actuation` (see `law`).
+    """
 
     mdp: TabularMDP
     channel: Channel
     start: WarmStart | None = None
+    actuation: int = 0
+    pending: tuple[int, ...] = ()
 
-    def __init__(self, mdp: TabularMDP, channel: Channel, *, start: WarmStart | None = None) -> None:
+    def __init__(
+        self,
+        mdp: TabularMDP,
+        channel: Channel,
+        *,
+        start: WarmStart | None = None,
+        actuation: int = 0,
+        pending: Sequence[int] | None = None,
+    ) -> None:
         if not isinstance(mdp, TabularMDP):
             raise TypeError(f"mdp is a {type(mdp).__name__}, expected a TabularMDP")
-        if not isinstance(channel, DelayChannel | Loss):
+        if not isinstance(channel, DelayChannel | LossChannel | Lossy):
             hint = f"; did you mean ConstantDelay({channel})?" if isinstance(channel, int) else ""
-            raise TypeError(f"channel is a {type(channel).__name__}, expected a delay channel or Loss{hint}")
+            raise TypeError(f"channel is a {type(channel).__name__}, expected a delay channel, Loss or Lossy{hint}")
         if start is not None and not isinstance(start, WarmStart):
             raise TypeError(f"start is a {type(start).__name__}, expected None (cold) or WarmStart()")
-        for name, value in (("mdp", mdp), ("channel", channel), ("start", start)):
+        k = checks.whole("actuation", actuation)
+        waiting = (0,) * k if pending is None else tuple(pending)
+        if len(waiting) != k:
+            raise ValueError(f"pending has {len(waiting)} actions, expected one per step of actuation delay: {k}")
+        for i, a in enumerate(waiting):
+            checks.whole(f"pending[{i}]", a, most=mdp.n_actions - 1)
+        parts = {"mdp": mdp, "channel": channel, "start": start, "actuation": k, "pending": waiting}
+        for name, value in parts.items():
             object.__setattr__(self, name, value)
         law, _ = self.law, self.seen  # written out now, so that what does not fit is refused here
-        if start is not None and law is not None and law.constant is None and law.first[0] < 1.0:
+        if start is None:
+            return
+        if k:
+            raise ValueError("a warm start with late actions is not defined; use start=None and pending=(...)")
+        if law.constant is None and law.first[0] < 1.0:
             raise ValueError(
                 f"a warm start needs a constant delay, a law whose first observation comes at once, or loss; {channel!r} "
                 f"delays the first observation with probability {1 - law.first[0]:.6g}. Use start=None"
             )
-        endless = start is not None and law is not None and law.constant == self.horizon
-        if endless and not isinstance(channel, ConstantDelay):
+        if self.seen is not None and law.constant != 0:
+            raise ValueError(f"a warm start behind {channel!r}, which delays and loses, is not defined; use start=None")
+        if law.constant == self.horizon and not isinstance(channel, ConstantDelay):
             raise ValueError(f"a warm start behind {channel!r}: write it as ConstantDelay(d) to say how late it is")
 
     @cached_property
-    def law(self) -> DelayLaw | None:
-        """The delay law written out, or None for a channel that only loses."""
-        if isinstance(self.channel, DelayChannel):
-            return self.channel.law(self.horizon, self.n_states, self.n_actions)
-        return None
+    def law(self) -> DelayLaw:
+        """When each observation arrives, or is known to be lost, counted as later by the actuation delay."""
+        channel = self.channel.delay if isinstance(self.channel, Lossy) else self.channel
+        if isinstance(channel, LossChannel):
+            channel = ConstantDelay(0)
+        law = channel.law(self.horizon, self.n_states, self.n_actions)
+        return law.shifted(self.actuation) if self.actuation else law
+
+    @cached_property
+    def loss(self) -> LossChannel | None:
+        """What is lost, or None for a channel that loses nothing."""
+        if isinstance(self.channel, Lossy):
+            return self.channel.loss
+        return self.channel if isinstance(self.channel, LossChannel) else None
 
     @cached_property
     def seen(self) -> Floats | None:
         """λ_h, or None for a channel that loses nothing."""
-        return self.channel.rates(self.horizon) if isinstance(self.channel, Loss) else None
+        return None if self.loss is None else self.loss.rates(self.horizon)
 
     @property
     def horizon(self) -> int:
@@ -84,7 +125,7 @@ class ImpairedMDP:
     @cached_property
     def lead(self) -> int:
         """How many steps ran before step 0 (the constant delay of a warm start, else 0)."""
-        if self.start is None or self.law is None:
+        if self.start is None:
             return 0
         return self.channel.d if isinstance(self.channel, ConstantDelay) else self.law.constant or 0
 
@@ -110,6 +151,10 @@ class ImpairedMDP:
             b = b @ self.mdp.transitions[0].mean(axis=1)
         return b
 
+    def behind(self, channel: Channel) -> ImpairedMDP:
+        """The same process, start and actuation behind another channel."""
+        return ImpairedMDP(self.mdp, channel, start=self.start, actuation=self.actuation, pending=self.pending)
+
     @property
     def reward_span(self) -> float:
         """The largest possible difference between the returns of two episodes."""
@@ -118,7 +163,8 @@ class ImpairedMDP:
 
     def __repr__(self) -> str:
         start = "cold" if self.start is None else "warm"
-        return f"ImpairedMDP({self.mdp!r}, {self.channel!r}, start={start})"
+        late = f", actuation={self.actuation}" if self.actuation else ""
+        return f"ImpairedMDP({self.mdp!r}, {self.channel!r}, start={start}{late})"
 
 
 @dataclass(frozen=True)
@@ -141,17 +187,15 @@ def truncate(problem: ImpairedMDP, probability: float) -> Truncated:
     The paper's remark on D as a high-probability bound. Where no observation is more than D late the two problems are
     the same, so for every policy their values differ by at most P(some delay > D)·(largest − smallest return).
     """
-    from oldlight import checks
-
     checks.probability("probability", probability)
-    if problem.law is None or not isinstance(problem.channel, DelayChannel):
+    if not isinstance(problem.channel, DelayChannel):
         raise ValueError(f"truncate shortens delays; {problem.channel!r} has none")
-    law = problem.law
+    law = problem.channel.law(problem.horizon, problem.n_states, problem.n_actions)
     if problem.lead:
         return Truncated(problem, law.max_delay, 0.0, 0.0)
     for k in range(law.max_delay + 1):
         chance = law.chance_longer(k)
         if chance <= probability:
             break
-    shorter = ImpairedMDP(problem.mdp, CappedDelay(problem.channel, k), start=problem.start)
+    shorter = problem.behind(CappedDelay(problem.channel, k))
     return Truncated(shorter, k, chance, chance * problem.reward_span)

@@ -1,8 +1,8 @@
 """The interaction protocol (Protocol 1 of the paper), compiled: thousands of episodes at a time.
 
 For each time h = 0..H−1 of an episode:
-  1. what arrives at time h reaches the agent: under delay the next observation in order, at most one; under loss the
-     observation of step h, or the news that it is lost;
+  1. what arrives at time h reaches the agent, in order and at most one: the next observation, or the news that it is lost
+     (under loss alone, that of step h itself);
   2. the agent acts a_h on what it knows;
   3. the process moves: s_{h+1} ~ P_h(·|s_h, a_h); the link decides when, or whether, that state is seen.
 At the end of the episode, under delay every observation still under way is revealed; under loss nothing is.
@@ -124,11 +124,10 @@ class _World:
             self.cumulative[i, :, :n] = _cumulative(np.take_along_axis(step.weight, order, axis=1))
         self.rewards = np.array(mdp.rewards)
         self.initial = _cumulative(problem.initial)
-        self.seen = np.zeros(0) if problem.seen is None else np.array(problem.seen)
-        self.first = np.full(1, 2.0) if law is None else _cumulative(law.first)
-        self.links = np.full((1, 1, 1, 1), 2.0) if law is None else _cumulative(law.interarrival)
-        self.cap = H if law is None else law.cap
-        self.draws_link = law is None or self.links.shape[3] > 1 or len(self.first) > 1
+        self.first, self.links, self.cap = _cumulative(law.first), _cumulative(law.interarrival), law.cap
+        self.draws_link = self.links.shape[3] > 1 or len(self.first) > 1
+        self.pending = np.array(problem.pending[:H], dtype=np.int64)
+        self.late = 0
         with np.errstate(over="ignore"):  # codes of queues too long for a table are never used
             self.powers = np.cumprod(np.append(1, np.full(problem.lead + H, A)), dtype=np.int64)
         self.offset, self.root = np.zeros((1, 1, 1), dtype=np.int64), np.zeros(H, dtype=np.int64)
@@ -136,7 +135,7 @@ class _World:
         self.chances = np.zeros((0, 0))
         if isinstance(policy, MarkovPolicy):
             _fits(policy.actions.shape == (H, S) and policy.n_actions == A, policy, problem)
-            self.mode, self.table = kernels.MARKOV, _flat(policy.actions)
+            self.mode, self.table, self.pending = kernels.MARKOV, _flat(policy.actions), self.pending[:0]
         elif isinstance(policy, TablePolicy):
             mine = Layout.of(problem)
             _fits(same_layout(policy.layout, mine), policy, problem)
@@ -147,9 +146,8 @@ class _World:
                 assert policy.chances is not None
                 self.mode, self.chances = kernels.CHANCES, np.ascontiguousarray(policy.chances)
         elif isinstance(policy, BlackoutPolicy):
-            fits = problem.law is None and policy.sequences.shape == (H + 1, S, H) and policy.n_actions == A
-            _fits(fits, policy, problem)
-            self.mode, self.table = kernels.BLACKOUT, _flat(policy.sequences)
+            _fits(policy.fits(problem), policy, problem)
+            self.mode, self.table, self.late = kernels.BLACKOUT, _flat(policy.sequences), policy.late
         elif hasattr(policy, "probabilities"):
             self.mode = kernels.GIVEN
         else:
@@ -165,35 +163,45 @@ class _World:
         )
         draw_state = state_rng.random((lead + H, CHUNK))
         draw_link = link_rng.random((H, CHUNK)) if self.draws_link else np.zeros((1, 1))
+        lost = np.zeros((1, 1), dtype=np.bool_)
+        if problem.loss is not None:
+            lost = problem.loss.lost(link_rng, H, CHUNK)
+            if H == 1:  # one row means that nothing is lost: two say which
+                lost = np.concatenate([lost, lost])
         wants_action = lead or self.mode in (k.CHANCES, k.GIVEN)
         draw_action = action_rng.random((lead + H, CHUNK)) if wants_action else np.zeros((1, 1))
         states = np.zeros((lead + H, n), dtype=np.int32)
         actions = np.zeros((lead + H, n), dtype=np.int32)
-        arrivals = np.zeros((lead + H, n), dtype=np.int32)
-        agent = np.zeros((4, n), dtype=np.int64)
+        settles = np.zeros((lead + H, n), dtype=np.int32)
+        agent = np.zeros((5, n), dtype=np.int64)
         returns, earned = np.zeros(n), np.zeros(H)
         ages = np.zeros((H, lead + H + 1), dtype=np.int64)
         k.begin(
-            self.initial, self.index, self.cumulative, self.seen, self.first, self.cap, lead, A,
-            draw_state, draw_link, draw_action, states, actions, arrivals, agent,
+            self.initial, self.index, self.cumulative, self.first, self.cap, lead, A, lost,
+            draw_state, draw_link, draw_action, states, actions, settles, agent,
         )  # fmt: skip
-        model = (self.index, self.cumulative, self.rewards, self.seen, self.links, self.cap, lead, self.powers)
-        table = (self.offset, self.root, self.table, self.chances)
-        rows = (draw_state, draw_link, draw_action, states, actions, arrivals, agent, returns, earned, ages)
+        model = (self.index, self.cumulative, self.rewards, self.links, self.cap, lead, self.late, self.powers)
+        table = (self.pending, self.offset, self.root, self.table, self.chances)
+        rows = (lost, draw_state, draw_link, draw_action, states, actions, settles, agent, returns, earned, ages)
         if self.mode == k.GIVEN:
             for h in range(H):
                 actions[lead + h] = self._ask(h, draw_action[lead + h, :n], states, actions, agent)
                 k.play(k.GIVEN, h, h + 1, *model, *table, *rows)
         else:
             k.play(self.mode, 0, H, *model, *table, *rows)
-        return (returns, earned, ages, states.T, actions.T, arrivals.T) if record else (returns, earned, ages)
+        if not record:
+            return returns, earned, ages
+        arrivals = settles if problem.loss is None else np.where(lost[:H, :n], np.int32(-1), settles)
+        return returns, earned, ages, states.T, actions.T, arrivals.T
 
     def _ask(self, h: int, u: Floats, states: Any, actions: Any, agent: Ints) -> Ints:
         """The actions of a policy written in Python: each different information state of the chunk is asked once."""
         lead = self.problem.lead
+        if h < self.problem.actuation:
+            return np.full(len(u), self.problem.pending[h])
         known: dict[Information, Floats] = {}
         chosen = np.empty(len(u), dtype=np.int64)
-        for e, (t, m, _, waited) in enumerate(agent.T.tolist()):
+        for e, (t, m, _, waited, _) in enumerate(agent.T.tolist()):
             queue = tuple(actions[lead + h - m : lead + h, e].tolist())
             if t < -lead:
                 info = Information.nothing_seen(queue)

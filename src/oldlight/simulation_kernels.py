@@ -2,14 +2,14 @@
 
 Arrays have one row per step −lead..H−1 (row i holds step i − lead) and one column per episode: a step is done for all
 episodes of a chunk before the next, so that their memory look-ups overlap. The agent's side of the episodes is
-`agent[0..3, e]`: the newest visible step t (−lead−1 for none), the queue's length m and code, the wait.
+`agent[0..4, e]`: the newest visible step t (−lead−1 for none), the queue's length m and code, the wait, the newest settled
+step. `settles` is when each observation arrives or is known to be lost; `lost` says which (one entry: nothing is).
 """
 
 import numba as nb
 import numpy as np
 
 TABLE, CHANCES, BLACKOUT, MARKOV, GIVEN = 0, 1, 2, 3, 4
-LOST = -1
 
 
 @nb.njit(nogil=True, cache=True, inline="always")
@@ -27,58 +27,55 @@ def _draw(cumulative, u):
 
 
 @nb.njit(nogil=True, cache=True, inline="always")
-def _observe(e, h, lead, A, loses, arrivals, agent):
-    """What reaches the agent at time h, in order and at most one under delay."""
-    t = agent[0, e]
-    if loses:
-        if arrivals[h, e] == h:
-            agent[0, e], agent[1, e], agent[2, e], agent[3, e] = h, 0, 0, 0
-        else:
-            agent[3, e] += 1
-    elif t < h and arrivals[t + 1 + lead, e] == h:
-        if t >= -lead:  # something was seen before: its action leaves the queue
-            agent[1, e] -= 1
-            agent[2, e] = np.int64((agent[2, e] + 0.5) / A)  # code // A, without the slow division of integers
-        agent[0, e] = t + 1
-        agent[3, e] = 0
-    else:
-        agent[3, e] += 1
+def _observe(e, h, lead, A, lost, settles, agent):
+    """What reaches the agent at time h, in order and at most one: an observation, or the news that it is lost."""
+    u = agent[4, e] + 1
+    if u <= h and settles[u + lead, e] == h:
+        agent[4, e] = u
+        if not lost[u + lead if len(lost) > 1 else 0, e if len(lost) > 1 else 0]:
+            t = agent[0, e]
+            gone = u - t if t >= -lead else u + lead  # actions that leave the queue
+            agent[0, e] = u
+            agent[1, e] -= gone
+            if agent[1, e] == 0:
+                agent[2, e] = 0
+            else:
+                for _ in range(gone):
+                    agent[2, e] = np.int64((agent[2, e] + 0.5) / A)  # code // A, without the slow division of integers
+            agent[3, e] = 0
+            return
+    agent[3, e] += 1
 
 
 @nb.njit(nogil=True, cache=True)
-def begin(initial, index, cumulative, seen, first, cap, lead, A, draw_state, draw_link, draw_action,
-          states, actions, arrivals, agent):  # fmt: skip
+def begin(initial, index, cumulative, first, cap, lead, A, lost, draw_state, draw_link, draw_action,
+          states, actions, settles, agent):  # fmt: skip
     """The steps before step 0, and what the agent knows at time 0."""
-    loses = len(seen) > 0
     for e in range(states.shape[1]):
         states[0, e] = _draw(initial, draw_state[0, e])
-        agent[0, e], agent[1, e], agent[2, e], agent[3, e] = -lead - 1, lead, 0, 0
+        agent[0, e], agent[1, e], agent[2, e], agent[3, e], agent[4, e] = -lead - 1, lead, 0, 0, -lead - 1
         power = 1
         for i in range(lead):
             a = min(np.int64(draw_action[i, e] * A), A - 1)
             actions[i, e] = a
             row = states[i, e] * A + a
             states[i + 1, e] = index[0, row, _draw(cumulative[0, row], draw_state[i + 1, e])]
-            arrivals[i, e] = i
+            settles[i, e] = i
             agent[2, e] += a * power
             power *= A
-        if loses:
-            arrivals[0, e] = 0 if draw_link[0, e] < seen[0] else LOST
-        elif lead > 0:
-            arrivals[lead, e] = lead
-        elif len(first) > 1:
-            arrivals[0, e] = min(_draw(first, draw_link[0, e]), cap)
+        if lead > 0:
+            settles[lead, e] = lead
         else:
-            arrivals[0, e] = 0
-        _observe(e, 0, lead, A, loses, arrivals, agent)
+            settles[0, e] = min(_draw(first, draw_link[0, e]), cap) if len(first) > 1 else 0
+        _observe(e, 0, lead, A, lost, settles, agent)
 
 
 @nb.njit(nogil=True, cache=True)
-def play(mode, h_from, h_to, index, cumulative, rewards, seen, interarrival, cap, lead, powers, offset, root, table,
-         chances, draw_state, draw_link, draw_action, states, actions, arrivals, agent, returns, earned, ages):  # fmt: skip
+def play(mode, h_from, h_to, index, cumulative, rewards, interarrival, cap, lead, late, powers, pending, offset, root,
+         table, chances, lost, draw_state, draw_link, draw_action, states, actions, settles, agent, returns, earned,
+         ages):  # fmt: skip
     """Steps h_from..h_to of every episode: choose, act, move on, and see what arrives."""
     H, S, A = rewards.shape
-    loses = len(seen) > 0
     random_link = interarrival.shape[3] > 1
     for h in range(h_from, h_to):
         i = h + lead
@@ -89,7 +86,9 @@ def play(mode, h_from, h_to, index, cumulative, rewards, seen, interarrival, cap
             s = np.int64(states[i, e])
             t, m, code = agent[0, e], agent[1, e], agent[2, e]
             nothing = t < -lead
-            if mode in (TABLE, CHANCES):
+            if h < len(pending):
+                a = pending[h]
+            elif mode in (TABLE, CHANCES):
                 if nothing:
                     where = root[h] + code
                 else:
@@ -104,8 +103,14 @@ def play(mode, h_from, h_to, index, cumulative, rewards, seen, interarrival, cap
                         a += 1
                         chance += chances[where, a]
             elif mode == BLACKOUT:
-                row = 0 if nothing else (t + 1) * S + states[t + lead, e]
-                a = np.int64(table[row * H + m])
+                where = np.int64(0)
+                j = h
+                if not nothing:
+                    for k in range(late - 1, -1, -1):
+                        where = where * A + actions[t + k, e]
+                    where += ((t + 1) * S + states[t, e]) * powers[late]
+                    j = m - late
+                a = np.int64(table[where * H + j])
             elif mode == MARKOV:
                 a = np.int64(table[h * S + s])
             else:
@@ -120,14 +125,11 @@ def play(mode, h_from, h_to, index, cumulative, rewards, seen, interarrival, cap
             if h + 1 < H:
                 row = s * A + a
                 states[i + 1, e] = index[step, row, _draw(cumulative[step, row], draw_state[i + 1, e])]
-                if loses:
-                    arrivals[i + 1, e] = h + 1 if draw_link[h + 1, e] < seen[h + 1] else LOST
-                else:
-                    late = arrivals[i, e] + 1
-                    if random_link:
-                        at = (link, min(s, interarrival.shape[1] - 1), min(a, interarrival.shape[2] - 1))
-                        late += _draw(interarrival[at], draw_link[h + 1, e])
-                        late = min(late, h + 1 + cap)
-                    arrivals[i + 1, e] = late
-                _observe(e, h + 1, lead, A, loses, arrivals, agent)
+                settle = settles[i, e] + 1
+                if random_link:
+                    at = (link, min(s, interarrival.shape[1] - 1), min(a, interarrival.shape[2] - 1))
+                    settle += _draw(interarrival[at], draw_link[h + 1, e])
+                    settle = min(settle, h + 1 + cap)
+                settles[i + 1, e] = settle
+                _observe(e, h + 1, lead, A, lost, settles, agent)
         earned[h] += total

@@ -8,7 +8,7 @@ from collections.abc import Callable
 import numpy as np
 
 from oldlight import checks
-from oldlight.information import Information
+from oldlight.information import Information, current, newest
 from oldlight.planning.delay import (
     DelayModel,
     Floats,
@@ -21,9 +21,10 @@ from oldlight.planning.delay import (
 )
 from oldlight.planning.progress import shown
 from oldlight.planning.solution import Solution, Work
-from oldlight.policies import TablePolicy
+from oldlight.policies import MarkovPolicy, TablePolicy
 from oldlight.problem import ImpairedMDP
 
+SMALL_TABLE = 100_000  # information states up to which a table is made even where none is needed
 KEEP_VALUES = 2**28  # bytes of values that a solution keeps for q(info); beyond that they are computed again on request
 
 
@@ -31,6 +32,7 @@ def solve(
     problem: ImpairedMDP,
     *,
     tolerance: float = 0.0,
+    depth: int | None = None,
     max_bytes: int | None = None,
     progress: bool | Callable[[int, int], None] | None = None,
 ) -> Solution:
@@ -38,6 +40,8 @@ def solve(
 
     tolerance: 0 for an exact answer. Under loss a larger one gives lower ≤ optimum ≤ upper with upper − lower at most
         `tolerance`, faster; a plan under delay is always exact.
+    depth: plan a long delay by the ladder: act on the belief as a controller with delays capped at `depth` would; the result
+        has certified bounds instead of an exact value. A depth that reaches the longest delay is the exact plan.
     max_bytes: refuse what needs more memory than this (half of the machine's memory if None).
     progress: True or False for a bar or none, a function of (done, of) to be told, None for a bar on a terminal once two
         seconds have passed.
@@ -51,11 +55,61 @@ def solve(
         raise ValueError(f"tolerance is {epsilon:.12g}, expected a number ≥ 0")
     if max_bytes is not None:
         checks.whole("max_bytes", max_bytes, least=1)
-    if problem.law is None:
+    if depth is not None:
+        checks.whole("depth", depth)
+        if problem.seen is not None:
+            raise ValueError(
+                f"depth shortens delays, but {problem.channel!r} loses observations; give tolerance=... instead"
+            )
+        if depth < (problem.lead or problem.law.max_delay):
+            from oldlight.planning.ladder import plan_ladder
+
+            return plan_ladder(problem, depth, max_bytes, progress)
+    if _size(problem) > SMALL_TABLE:
+        from oldlight.planning.heuristics import certain
+
+        if certain(problem):
+            return _plan_certain(problem)
+    if problem.seen is not None:
         from oldlight.planning.loss import plan_loss
 
         return plan_loss(problem, epsilon, max_bytes, progress)
     return _plan_delay(problem, max_bytes, progress)
+
+
+def _size(problem: ImpairedMDP) -> int:
+    """The information states of the longest queue."""
+    longest = problem.horizon - 1 if problem.seen is not None else problem.lead or problem.law.max_delay
+    return int(problem.n_states * problem.n_actions**longest)
+
+
+def _plan_certain(problem: ImpairedMDP) -> Solution:
+    """Deterministic transitions and a known start: the full-information plan on the state that is counted along."""
+    from oldlight.planning.heuristics import full_information, most_likely
+
+    began = time.perf_counter()
+    plan = full_information(problem).actions.copy()
+    for h, a in enumerate(problem.pending[: problem.horizon]):
+        plan[h] = a
+    starts = markov_values(problem, MarkovPolicy(plan, problem.n_actions))
+    value = float(problem.initial @ starts)
+    work = Work(plan.size, time.perf_counter() - began, plan.nbytes)
+
+    def q(info: Information) -> Floats:
+        after = markov_values(problem, MarkovPolicy(plan, problem.n_actions), info.h + 1)
+        b, t = current(problem, info), info.h
+        return np.asarray(b @ (problem.rewards_at(t) + problem.transitions_at(t) @ after))
+
+    return Solution(problem, value, most_likely(problem), value, value, True, starts, work, q)
+
+
+def markov_values(problem: ImpairedMDP, policy: MarkovPolicy, stop: int | None = None) -> Floats:
+    """The value of a Markov policy per state of step `stop` (−lead if None), with uniform actions before step 0."""
+    V = np.zeros(problem.n_states)
+    for t in range(problem.horizon - 1, (-problem.lead if stop is None else stop) - 1, -1):
+        x = problem.rewards_at(t) + problem.transitions_at(t) @ V
+        V = x.mean(axis=1) if t < 0 else x[np.arange(problem.n_states), policy.actions[t]]
+    return V
 
 
 def _plan_delay(
@@ -73,7 +127,8 @@ def _plan_delay(
 
     def q(info: Information) -> Floats:
         following = kept[info.h + 1] if kept is not None else Induction(model).run(stop=info.h + 1)
-        return q_values(model, info, following)
+        _, b = newest(problem, info)
+        return q_values(model, info.h, info.t, b, info.queue, info.waited, following)
 
     work = Work(layout.size, time.perf_counter() - began, need)
     return Solution(problem, value, TablePolicy(layout, table), value, value, True, starts, work, q)

@@ -33,7 +33,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from oldlight.checks import TooLarge
-from oldlight.information import Block, Information, Layout, encode, push
+from oldlight.information import Block, Layout, encode, push
 from oldlight.machine import default_limit, human, thread_count
 from oldlight.problem import ImpairedMDP
 from oldlight.successors import Successors
@@ -48,7 +48,6 @@ class DelayModel:
 
     def __init__(self, problem: ImpairedMDP, layout: Layout) -> None:
         law = problem.law
-        assert law is not None
         self.problem, self.layout, self.law = problem, layout, law
         self._cache: dict[int, Successors] = {}
 
@@ -99,7 +98,7 @@ class Induction:
     def run(self, stop: int = 0) -> Stage:
         """The stage of time `stop` (H gives what follows the last action)."""
         H = self.model.layout.horizon
-        stage = self._after_the_end()
+        stage = self.after_the_end()
         threads = thread_count()
         with ThreadPoolExecutor(threads) as pool:
             for h in range(H - 1, stop - 1, -1):
@@ -120,7 +119,7 @@ class Induction:
         spare = self._spare.get(size)
         return spare.pop() if spare else np.empty(size)
 
-    def _after_the_end(self) -> Stage:
+    def after_the_end(self) -> Stage:
         """G_{H−m} as the block (m, 0) of time H, for every m that the last step needs."""
         layout = self.model.layout
         H, S = layout.horizon, layout.n_states
@@ -232,9 +231,13 @@ class Induction:
             if following.root is not None and theta < 1:
                 x = x + (1.0 - theta) * following.root.reshape(S, A, A**h)
         here = slice(int(layout.root[h]), int(layout.root[h]) + A**h)
-        if self.mix is not None:
+        if h < self.model.problem.actuation:  # under way before the start: nothing to choose
+            chosen = np.full(A**h, self.model.problem.pending[h])
+            if self.table is not None:
+                self.table[here] = chosen
+        elif self.mix is not None:
             return np.asarray(np.einsum("saw,wa->sw", x, self.mix[here]))
-        if self.given is not None:
+        elif self.given is not None:
             chosen = self.given[here].astype(np.int64)
         else:
             chosen = np.tensordot(self.model.problem.initial, x, axes=1).argmax(axis=0)
@@ -275,9 +278,7 @@ def by_start(problem: ImpairedMDP, first: Stage) -> Floats:
     """The value per state of the first step (step −lead), from the stage of time 0."""
     if problem.lead:
         return np.asarray(first.values[problem.lead, 0].mean(axis=1))
-    law = problem.law
-    assert law is not None
-    at_once = float(law.first[0])
+    at_once = float(problem.law.first[0])
     value = np.zeros(problem.n_states)
     if at_once > 0:
         value += at_once * first.values[0, 0][:, 0]
@@ -296,7 +297,6 @@ def action_type(n_actions: int) -> np.dtype[Any]:
 
 def checked_layout(problem: ImpairedMDP, max_bytes: int | None, *, policy: bool = True) -> tuple[Layout, int]:
     """The layout and the bytes a plan needs; refused with the numbers if it is over the limit."""
-    assert problem.law is not None
     S, A, H = problem.n_states, problem.n_actions, problem.horizon
     limit = default_limit() if max_bytes is None else int(max_bytes)
     longest = problem.lead or min(problem.law.max_delay, H - 1)
@@ -315,53 +315,66 @@ def checked_layout(problem: ImpairedMDP, max_bytes: int | None, *, policy: bool 
 
 def _too_large(problem: ImpairedMDP, states: int, need: int, limit: int, at_least: bool = False) -> TooLarge:
     word = "at least " if at_least else ""
-    assert problem.law is not None
     S, A = problem.n_states, problem.n_actions
-    fits = max((k for k in range(problem.law.max_delay) if 24 * S * A**k <= limit), default=0)
+    longest = problem.lead or problem.law.max_delay
+    least = problem.actuation
+    fits = max((k for k in range(least, longest) if 24 * problem.horizon * S * A**k <= limit), default=least)
     return TooLarge(
         f"an exact plan for {problem.channel!r} on S={S}, A={A}, H={problem.horizon} has {word}{states:,} information "
-        f"states and needs {word}{human(need)}; the limit is {human(limit)}. Ways out: raise max_bytes, or shorten the "
-        f"delay: channel.capped({fits}) fits and gives an upper bound, oldlight.truncate(problem, probability=...) says "
-        f"what a cap costs"
+        f"states and needs {word}{human(need)}; the limit is {human(limit)}. Ways out: oldlight.solve(problem, depth={fits}) "
+        f"fits and gives a policy with bounds on both sides, oldlight.truncate(problem, probability=...) says what a shorter "
+        f"delay costs, or raise max_bytes"
     )
 
 
 # -- one information state ------------------------------------------------------------------------------------------
 
 
-def q_values(model: DelayModel, info: Information, following: Stage) -> Floats:
-    """Q_h(τ, a) = E[rewards of steps h, h+1, ... | τ, a], from the stage of time h + 1."""
-    problem, layout = model.problem, model.layout
+def backup_at(
+    model: DelayModel, h: int, t: int | None, queue: tuple[int, ...], waited: int, following: Stage
+) -> Floats:
+    """X_h[s, ·, a] of the module's text for one queue: axes [s_t (the start state at the root), a]."""
+    layout = model.layout
     S, A, H = layout.n_states, layout.n_actions, layout.horizon
-    h, t, s, queue, waited = info
     m, code = len(queue), encode(queue, A)
-    if t is None or s is None:
+    if t is None:
         theta = model.first_theta(h)
         x = np.zeros((S, A))
         if h == H - 1:
             assert following.root is not None
-            x = following.root.reshape(S, A, -1)[:, :, code]
-        else:
-            if (h + 1, 0) in following.values:
-                x = theta * following.values[h + 1, 0].reshape(S, A, -1)[:, :, code]
-            if following.root is not None:
-                x = x + (1 - theta) * following.root.reshape(S, A, -1)[:, :, code]
-        return np.asarray(problem.initial @ x - _earned(problem, problem.initial, 0, queue, 0))
-    corner = np.zeros(S)
-    corner[s] = 1.0
-    heads = np.arange(A) if m == 0 else np.full(A, queue[0])
-    P, base = problem.transitions_at(t)[s, heads], model.base(t, waited)[s, heads]  # [a, s2], [a]
-    theta_a = np.ones(A) if h == H - 1 else model.theta(t, m, waited)[s, heads]
-    x = base.copy()
-    if (m, 0) in following.values:
-        after = following.values[m, 0].reshape(S, A, -1)[:, :, code // A] if m else following.values[0, 0]  # [s2, a]
-        x += theta_a * np.einsum("ap,pa->a", P, np.broadcast_to(after, (S, A)))
+            return np.asarray(following.root.reshape(S, A, -1)[:, :, code])
+        if (h + 1, 0) in following.values:
+            x += theta * following.values[h + 1, 0].reshape(S, A, -1)[:, :, code]
+        if following.root is not None:
+            x += (1 - theta) * following.root.reshape(S, A, -1)[:, :, code]
+        return x
+    base, chance = model.base(t, waited), np.ones((S, A)) if h == H - 1 else model.theta(t, m, waited)
+    P = model.successors(t).matrix.reshape(S, A, S)
+    if m == 0:
+        x = np.array(base)
+        if (0, 0) in following.values:
+            x += chance * (P @ following.values[0, 0][:, 0])
+    else:
+        base, chance = base[:, queue[:1]], chance[:, queue[:1]]  # [s, 1]
+        x = np.repeat(base, A, axis=1)
+        if (m, 0) in following.values:
+            x += chance * (P[:, queue[0]] @ following.values[m, 0].reshape(S, A, -1)[:, :, code // A])
     if h < H - 1 and (m + 1, waited + 1) in following.values:
-        x += (1 - theta_a) * following.values[m + 1, waited + 1].reshape(S, A, -1)[s, :, code]
-    return np.asarray(x - _earned(problem, corner, t, queue, 1 if waited else 0))
+        x += (1 - chance) * following.values[m + 1, waited + 1].reshape(S, A, -1)[:, :, code]
+    return x
 
 
-def _earned(problem: ImpairedMDP, b: Floats, t: int, queue: tuple[int, ...], skip: int) -> float:
+def q_values(
+    model: DelayModel, h: int, t: int | None, b: Floats, queue: tuple[int, ...], waited: int, following: Stage
+) -> Floats:
+    """E[rewards of steps h, h+1, ... | s_t ~ b, queue, wait, a], from the stage of time h + 1; at the root s_0 ~ b."""
+    skip = 1 if waited and t is not None else 0
+    return np.asarray(
+        b @ backup_at(model, h, t, queue, waited, following) - earned(model.problem, b, t or 0, queue, skip)
+    )
+
+
+def earned(problem: ImpairedMDP, b: Floats, t: int, queue: tuple[int, ...], skip: int = 0) -> float:
     """What the steps of the queue are expected to earn, without the first `skip` of them."""
     total = 0.0
     for i, a in enumerate(queue):

@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 
 from oldlight import checks
 from oldlight.channels import ConstantDelay
-from oldlight.information import Information, Layout, beginnings, moves, push
+from oldlight.information import Information, Layout, beginnings, current, moves
 from oldlight.planning.delay import DelayModel, Induction, by_start
 from oldlight.planning.loss import blackout_values
 from oldlight.policies import BlackoutPolicy, MarkovPolicy, Policy, TablePolicy, same_layout
@@ -65,7 +65,7 @@ def evaluate(
     if isinstance(policy, MarkovPolicy):
         problem = unimpaired(problem)
         policy = TablePolicy(Layout.of(problem), policy.actions.reshape(-1))
-    if isinstance(policy, TablePolicy) and problem.law is not None:
+    if isinstance(policy, TablePolicy) and problem.seen is None:
         layout = Layout.of(problem)
         if not same_layout(policy.layout, layout):
             raise ValueError(
@@ -74,31 +74,31 @@ def evaluate(
         first = Induction(DelayModel(problem, layout), given=policy.actions, mix=policy.chances).run()
         value = float(problem.initial @ by_start(problem, first))
         return Evaluation(value, True, 0.0, "backward induction", layout.size)
-    if isinstance(policy, BlackoutPolicy) and problem.law is None:
-        H, S = problem.horizon, problem.n_states
-        if policy.sequences.shape != (H + 1, S, H):
+    if isinstance(policy, BlackoutPolicy):
+        if not policy.fits(problem):
             raise ValueError(f"{policy!r} was made for another problem than {problem!r}: sizes differ")
         value = float(problem.initial @ blackout_values(problem, policy))
         return Evaluation(value, True, 0.0, "walk along sequences", policy.sequences.size)
     value, met = 0.0, 0
-    for reached in visits(problem, policy, max_states):
+    walkable = problem.seen is None or (problem.law.constant is not None and problem.loss.independent)  # type: ignore[union-attr]
+    for reached in visits(problem, policy, max_states) if walkable else [None]:
         if reached is None:
             played = simulate(problem, policy, episodes, seed=seed)
             return Evaluation(played.mean, False, played.half_width, "play", episodes)
         met += len(reached)
         for info, weight in reached.items():
-            start = problem.initial if info.t is None else np.eye(problem.n_states)[info.state]
-            b = push(problem, start, info.t or 0, info.queue)
-            value += weight * float(b @ problem.mdp.rewards[info.h] @ policy.probabilities(info))
+            b = current(problem, info)
+            value += weight * float(b @ problem.mdp.rewards[info.h] @ chances(problem, policy, info))
     return Evaluation(value, True, 0.0, "walk forward", met)
 
 
 def visits(problem: ImpairedMDP, policy: Policy, max_states: int) -> Iterator[dict[Information, float] | None]:
     """For h = 0, 1, ..: the probability of each information state that the policy reaches (the paper's ρ_h); None, and
     the end, as soon as more than `max_states` have been met in all."""
-    reached: dict[Information, float] = {}
-    for p, info in beginnings(problem):
-        reached[info] = reached.get(info, 0.0) + p
+    if problem.lead and problem.n_states * problem.n_actions**problem.lead > max_states:
+        yield None
+        return
+    reached = {info: p for p, info in beginnings(problem)}
     met = len(reached)
     for h in range(problem.horizon):
         if met > max_states:
@@ -108,7 +108,7 @@ def visits(problem: ImpairedMDP, policy: Policy, max_states: int) -> Iterator[di
         following: dict[Information, float] = {}
         if h + 1 < problem.horizon:
             for info, weight in reached.items():
-                for a, chance in enumerate(policy.probabilities(info)):
+                for a, chance in enumerate(chances(problem, policy, info)):
                     if chance > 0:
                         for p, info2 in moves(problem, info, a):
                             following[info2] = following.get(info2, 0.0) + weight * float(chance) * p
@@ -117,6 +117,13 @@ def visits(problem: ImpairedMDP, policy: Policy, max_states: int) -> Iterator[di
                     return
         reached = following
         met += len(reached)
+
+
+def chances(problem: ImpairedMDP, policy: Policy, info: Information) -> Floats:
+    """What is done on `info`: what was under way before the start, then what the policy says."""
+    if info.h < problem.actuation:
+        return np.asarray(np.eye(problem.n_actions)[problem.pending[info.h]])
+    return policy.probabilities(info)
 
 
 def unimpaired(problem: ImpairedMDP) -> ImpairedMDP:

@@ -24,7 +24,7 @@ from numpy.typing import NDArray
 
 from oldlight.channels import Channel, ConstantDelay, Loss
 from oldlight.checks import TooLarge
-from oldlight.information import Information, push
+from oldlight.information import Information, current, settled_late
 from oldlight.mdp import TabularMDP
 from oldlight.planning import Solution, solve
 from oldlight.planning.evaluation import unimpaired, visits
@@ -104,6 +104,8 @@ def gap(problem: ImpairedMDP, *, max_states: int = 200_000, **options: Any) -> G
 def proposition4(problem: ImpairedMDP, full: MarkovPolicy, executable: Policy, max_states: int) -> Proposition4:
     """Both terms for any two policies."""
     H = problem.horizon
+    if problem.actuation or (problem.seen is not None and settled_late(problem)):
+        raise ValueError(f"Proposition 4 speaks of delay or of loss, with actions that act at once; not of {problem!r}")
     of_full = hidden_visits(problem, full, max_states)
     of_exec: list[Measure] = []
     for reached in visits(problem, executable, max_states):
@@ -116,8 +118,7 @@ def proposition4(problem: ImpairedMDP, full: MarkovPolicy, executable: Policy, m
         one, two = of_full[h], of_exec[h]
         e2[h] = 0.5 * sum(abs(one.get(info, 0.0) - two.get(info, 0.0)) for info in one.keys() | two.keys())
         for info in one.keys() & two.keys():
-            start = problem.initial if info.t is None else np.eye(problem.n_states)[info.state]
-            b = push(problem, start, info.t or 0, info.queue)
+            b = current(problem, info)
             e1[h] += float(b @ r.max(axis=1) - (b @ r).max()) * min(one[info], two[info])
     return Proposition4(e1, e2, float(e1.sum() + 2 * e2.sum()), of_full, of_exec)
 
@@ -176,7 +177,6 @@ def hidden_visits(problem: ImpairedMDP, policy: MarkovPolicy, max_states: int) -
             b = np.asarray(sum(chosen @ problem.transitions_at(t)[:, a] for a, chosen in acts(t, b)))
         return measures
 
-    assert law is not None
     if lead:
         mu = problem.initial[:, None] * np.ones((1, 1))  # [s, d]: one column, the delay is lead
     else:

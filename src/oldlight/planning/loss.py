@@ -14,7 +14,15 @@ Guarantee: with tolerance ε every node is solved to within ε, so upper − low
 exceeds the incumbent by at most ε, and mixing seen and lost branches cannot widen the gap); ε = 0 is exact up to the
 rounding of the belief table, which is stated in `work.rounding`.
 
-The code carries a queue of d actions that are done but not settled (u = h − d is the settled step): d = 0 is loss alone.
+**Late and lossy.** With a constant delay d ≥ 1 as well, step u = h − d is settled at time h: seen, or known to be lost. The
+statistic is (b, q1..qd): the belief of s_u and the queue since, V is convex in b for each queue, and the same search with
+corner tables of size S·A^d plans it. With b' = b P_u(q1),
+
+    V_h(b, q1..qd) = b·r_u(:, q1) + max_a [ λ_{u+1} Σ_s2 b'(s2)·V_{h+1}(e_s2, q2..qd, a)
+                                          + (1 − λ_{u+1})·V_{h+1}(b', q2..qd, a) ]
+    V_H(b, q) = b·G_{H−d}[:, q],    value = max_q λ_0 Σ_s rho(s)·V_d(e_s, q) + (1 − λ_0)·V_d(rho, q)
+
+The code is written once for all d; d = 0, where q1 is a itself, is loss alone. Late actions lengthen the queue.
 """
 
 from __future__ import annotations
@@ -26,10 +34,11 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from oldlight.channels import ConstantDelay
 from oldlight.checks import TooLarge
-from oldlight.information import Information, belief
+from oldlight.information import Information, Layout, decode, encode, newest, push, settled_late
 from oldlight.machine import default_limit, human
-from oldlight.planning.delay import action_type
+from oldlight.planning.delay import DelayModel, Induction, action_type, earned
 from oldlight.planning.progress import shown
 from oldlight.planning.solution import Solution, Work
 from oldlight.policies import BlackoutPolicy
@@ -181,72 +190,108 @@ def plan_loss(
     max_bytes: int | None,
     progress: bool | Callable[[int, int], None] | None,
 ) -> Solution:
-    """The best executable policy under loss; see `oldlight.solve`."""
+    """The best executable policy under loss, alone or with a constant delay; see `oldlight.solve`."""
     began = time.perf_counter()
-    mdp, seen = problem.mdp, problem.seen
+    mdp, seen, d = problem.mdp, problem.seen, settled_late(problem)
     assert seen is not None
     S, A, H = problem.n_states, problem.n_actions, problem.horizon
     limit = default_limit() if max_bytes is None else max_bytes
-    need = 8 * (H * S * (A + 4) + H * S * H + (H + 1) * (A + 3) * max(S, A)) + FIRST_ENTRIES * (8 * S + 48)
+    Q = A**d
+    need = 8 * (H * S * Q * (A + 4) + H * S * Q * H + (H + 1) * (A + 3) * max(S, A)) + FIRST_ENTRIES * (8 * S + 48)
     if need > limit:
         raise TooLarge(
-            f"planning for loss on S={S}, A={A}, H={H} needs at least {human(need)}; the limit is {human(limit)}. "
-            "Way out: raise max_bytes, or shorten the horizon"
+            f"planning for {problem.channel!r} on S={S}, A={A}, H={H} has {H * S * Q:,} corners and needs at least "
+            f"{human(need)}; the limit is {human(limit)}. Ways out: raise max_bytes, or shorten the delay or the horizon"
         )
     P = mdp.transitions[:1] if mdp.stationary_transitions else mdp.transitions
     R = mdp.rewards[:1] if mdp.stationary else mdp.rewards
-    search = Search(P, R, seen, tolerance)
-    search.most_entries = 1 << max(13, int((limit - need) // (8 * S + 48)).bit_length() - 2)
+    search = Search(P, R, seen, tolerance, after_the_end(problem, d), d)
+    search.most_entries = 1 << max(14, int((limit - need) // (8 * S + 48)).bit_length() - 2)
     with shown(progress, "planning") as tell:
         search.run(tell)
-    blind_up = search.bounds(0, problem.initial)[1] if seen[0] < 1 else 0.0
-    upper = float(seen[0] * (problem.initial @ search.corner[1, 0, :, 0]) + (1 - seen[0]) * blind_up)
 
-    sequences = np.zeros((H + 1, S, H), dtype=action_type(A))
-    no_queue = np.zeros(S, dtype=np.int64)
-    for h in range(H):
-        sequences[h + 1] = search.sequences(h, np.eye(S), no_queue, search.best[h, :, 0])
-    if seen[0] < 1:
-        sequences[0] = search.sequences(0, problem.initial[None], no_queue[:1])[0]
+    # before step 0 is settled, at time d, nothing is known: the best queue of the d actions that can be chosen by then
+    queues = np.arange(Q)
+    for i, a in enumerate(problem.pending[:d]):
+        queues = queues[queues // A**i % A == a]
+    blind = search.visit(0, np.broadcast_to(problem.initial, (len(queues), S)), queues)
+    known = problem.initial @ search.corner[:, 0][:, :, queues]  # [lower or upper, queue]
+    low, up = (seen[0] * known[i] + (1 - seen[0]) * blind[:, i] for i in (0, 1))
+    first = queues[low.argmax()]
+    upper = float(up.max())
+
+    sequences = np.zeros((H + 1, S, Q, H), dtype=action_type(A))
+    s, q = np.arange(S * Q) // Q, np.arange(S * Q) % Q
+    for u in range(H - d):
+        found = search.sequences(u, np.eye(S)[s], q, search.best[u].reshape(-1))
+        sequences[u + 1, :, :, : H - d] = found.reshape(S, Q, -1)
+    sequences[0, 0, 0, :d] = decode(int(first), d, A)
+    sequences[0, 0, 0, d:] = search.sequences(0, problem.initial[None], np.array([first]))[0]
+
+    def node(info: Information) -> tuple[int, Floats, int]:
+        """The settled step, its belief, and the queue since."""
+        u, (begin, b) = info.h - d, newest(problem, info)
+        return u, push(problem, b, begin, info.queue[: u - begin]), encode(info.queue[u - begin :], A)
+
+    def q_values(info: Information) -> Floats:
+        if info.h < d:  # nothing is settled yet: the best queue that goes on from here, for each action
+            digit = A**info.h
+            same = [i for i, code in enumerate(queues) if code % digit == encode(info.queue, A)]
+            values = np.full(A, -np.inf)
+            for i in same:
+                a = queues[i] // digit % A
+                values[a] = max(values[a], low[i])
+            return np.asarray(values - earned(problem, problem.initial, 0, info.queue))
+        u, b, code = node(info)
+        queue = decode(code, d, A)
+        return np.asarray(search.q_values(u, b, code) - earned(problem, b, u, queue))
 
     def elsewhere(info: Information) -> int:
-        return search.bounds(info.h, belief(problem, info))[2]
+        return int(q_values(info).argmax())
 
-    def q(info: Information) -> Floats:
-        return search.q_values(info.h, belief(problem, info))
-
-    policy = BlackoutPolicy(sequences, A, elsewhere)
+    policy = BlackoutPolicy(sequences, A, d, elsewhere)
     starts = blackout_values(problem, policy)
     value = float(problem.initial @ starts)
-    upper = max(upper, value)
+    exact = tolerance == 0 or upper <= value
     work = Work(search.nodes, time.perf_counter() - began, search.bytes, search.rounding)
-    exact = tolerance == 0 or upper == value
-    if tolerance == 0:
-        upper = value
-    return Solution(problem, value, policy, value, upper, exact, starts, work, q)
+    return Solution(problem, value, policy, value, value if exact else upper, exact, starts, work, q_values)
+
+
+def after_the_end(problem: ImpairedMDP, d: int) -> Floats:
+    """G_{H−d}[s, q]: what the d actions that are done but not settled at time H still earn."""
+    late = ImpairedMDP(problem.mdp, ConstantDelay(d))
+    stage = Induction(DelayModel(late, Layout.of(late))).after_the_end()
+    return stage.values[d, 0] if d < problem.horizon else np.asarray(stage.root)
 
 
 def blackout_values(problem: ImpairedMDP, policy: BlackoutPolicy) -> Floats:
     """The exact value of a policy of sequences, per start state: one walk along each sequence, last step first."""
-    mdp, seen = problem.mdp, problem.seen
+    seen, d = problem.seen, settled_late(problem)
     assert seen is not None
-    H, S = problem.horizon, problem.n_states
-    corner = np.zeros((H + 1, S))  # the value from an observation of step t in state s on
-    blind = np.zeros(S)
-    for row in range(H, -1, -1):
-        t = row - 1 if row else 0
-        B, weight, value = np.eye(S), 1.0, np.zeros(S)  # B[s]: the law of s_h when the sequence began in s
-        for j in range(H - t):
-            h, acts = t + j, policy.sequences[row, :, j]
-            if row == 0:
-                acts = np.broadcast_to(acts[0], S)
-            value += weight * np.einsum("si,is->s", B, mdp.rewards[h][:, acts])
-            B = advance(B, acts, mdp.transitions[h])
-            if h + 1 < H:
-                value += weight * seen[h + 1] * (B @ corner[h + 1])
-                weight *= 1.0 - seen[h + 1]
-        if row:
-            corner[t] = value
-        else:
-            blind = value
-    return np.asarray(seen[0] * corner[0] + (1.0 - seen[0]) * blind)
+    H, S, A, Q = problem.horizon, problem.n_states, problem.n_actions, problem.n_actions**d
+    G = after_the_end(problem, d)
+    corner = np.zeros((H - d + 1, S, Q))  # the value from an observation of step u in state s, with queue q, on
+    s, q = np.arange(S * Q) // Q, np.arange(S * Q) % Q
+
+    def walk(u: int, B: Floats, queue: NDArray[np.int64], actions: NDArray[Any]) -> Floats:
+        """Rewards from step u on, when s_u ~ B[i], the queue is queue[i], and actions[i] follow while nothing is seen."""
+        weight, value = 1.0, np.zeros(len(B))
+        for j in range(H - d - u):
+            acts = actions[:, j].astype(np.int64)
+            heads = acts if d == 0 else queue % A
+            queue = queue if d == 0 else queue // A + acts * A ** (d - 1)
+            value += weight * np.einsum("is,si->i", B, problem.rewards_at(u + j)[:, heads])
+            B = advance(B, heads, problem.transitions_at(u + j))
+            if u + j + 1 < H - d:
+                value += weight * seen[u + j + 1] * np.einsum("is,si->i", B, corner[u + j + 1][:, queue])
+                weight *= 1.0 - seen[u + j + 1]
+        return np.asarray(value + weight * np.einsum("is,si->i", B, G[:, queue]))
+
+    for u in range(H - d - 1, -1, -1):
+        corner[u] = walk(u, np.eye(S)[s], q, policy.sequences[u + 1].reshape(S * Q, H)).reshape(S, Q)
+    blind = policy.sequences[0, 0, 0]
+    first = encode(tuple(blind[:d].tolist()), A)
+    unseen = walk(0, np.eye(S), np.full(S, first), np.broadcast_to(blind[d:], (S, H - d)))
+    if d == H:
+        return unseen
+    return np.asarray(seen[0] * corner[0][:, first] + (1.0 - seen[0]) * unseen)

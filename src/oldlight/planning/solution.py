@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from oldlight.information import Information, check
-from oldlight.policies import BlackoutPolicy, TablePolicy
+from oldlight.policies import Policy
 from oldlight.problem import ImpairedMDP
 
 Floats = NDArray[np.float64]
@@ -31,17 +31,22 @@ class Work:
 @dataclass(frozen=True, eq=False)
 class Solution:
     """The best executable policy. lower ≤ optimal value ≤ upper; `value` is what `policy` earns, and `exact` says that
-    the three are the same. `value_by_start[s]`: what the policy earns when the first state (of step −lead) is s."""
+    the three are the same. `value_by_start[s]`: what the policy earns when the first state (of step −lead) is s.
+
+    For a ladder (`solve(problem, depth=k)`): `depth` is the rung that was best, `value_by_start` is None, `q` gives upper
+    bounds, `upper` is certified, and `lower` is certified if `lower_certified`, else the lower end of a 95% interval."""
 
     problem: ImpairedMDP
     value: float
-    policy: TablePolicy | BlackoutPolicy
+    policy: Policy
     lower: float
     upper: float
     exact: bool
-    value_by_start: Floats
+    value_by_start: Floats | None
     work: Work
     _q: Callable[[Information], Floats]
+    depth: int | None = None
+    lower_certified: bool = True
 
     def q(self, info: Information) -> Floats:
         """Q_h(τ, a) = E[rewards of steps h, h+1, ... | τ_h = info, a_h = a, best afterwards], shape (A,)."""
@@ -54,4 +59,6 @@ class Solution:
 
     def __repr__(self) -> str:
         how = "exact" if self.exact else f"in [{self.lower:.10g}, {self.upper:.10g}]"
+        if not self.lower_certified:
+            how += " (lower: 95% confidence)"
         return f"Solution(value={self.value:.10g}, {how}, {self.work.information_states:,} states, {self.work.seconds:.3g} s)"

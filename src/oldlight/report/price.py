@@ -66,7 +66,14 @@ def figure(found: dict[float, tuple[Sweep, Sweep]]) -> Any:
     for which, ax in enumerate(axes):
         for p, colour in CHAINS.items():
             one = found[p][which]
-            ax.plot(one.labels, [g.relative for g in one.gaps], "o-", ms=4, color=colour, label=f"move succeeds with p = {p}")
+            ax.plot(
+                one.labels,
+                [g.relative for g in one.gaps],
+                "o-",
+                ms=4,
+                color=colour,
+                label=f"move succeeds with p = {p}",
+            )
         ax.set_xlabel("observations are this many steps late" if which == 0 else "share of observations lost")
         ax.grid(alpha=0.25)
         ax.spines[["top", "right"]].set_visible(False)

@@ -1,0 +1,79 @@
+"""Policies that people use instead of the exact plan. Each is executable, and is valued and simulated like any other.
+
+    most_likely(problem)   the full-information plan played on the most likely current state (Walsh et al. 2007)
+    qmdp(problem)          max_a E_b[Q_h(s, a)] with the full-information Q and the belief b: the ladder's rung 0
+    memoryless(problem)    the full-information plan played on the newest visible state, as if it were the current one
+    open_loop(problem)     the best fixed sequence of actions, whatever is seen
+
+`certain(problem)`: with deterministic transitions and a known start (or a known past) the current state can always be
+counted along, so playing the full-information plan on it is exact, and needs no table of queues at all.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import NDArray
+
+from oldlight.channels import ConstantDelay, Loss
+from oldlight.information import Information, Layout, current
+from oldlight.planning.delay import DelayModel, Floats, Induction, action_type
+from oldlight.planning.loss import plan_loss
+from oldlight.policies import BlackoutPolicy, FunctionPolicy, MarkovPolicy
+from oldlight.problem import ImpairedMDP
+
+
+def full_information(problem: ImpairedMDP) -> MarkovPolicy:
+    """The plan of somebody who sees everything at once and acts at once."""
+    plain = ImpairedMDP(problem.mdp, ConstantDelay(0))
+    layout = Layout.of(plain)
+    table = np.empty(layout.size, dtype=action_type(problem.n_actions))
+    Induction(DelayModel(plain, layout), table=table).run()
+    return MarkovPolicy(table.reshape(problem.horizon, problem.n_states), problem.n_actions)
+
+
+def most_likely(problem: ImpairedMDP) -> FunctionPolicy:
+    """The full-information plan on the most likely current state (ties: the lowest)."""
+    plan = full_information(problem).actions
+    return FunctionPolicy(lambda info: int(plan[info.h, _mode(current(problem, info))]), problem.n_actions)
+
+
+def _mode(b: Floats) -> int:
+    return int(np.flatnonzero(b >= b.max() * (1 - 1e-12))[0])
+
+
+def memoryless(problem: ImpairedMDP) -> FunctionPolicy:
+    """The full-information plan on the newest visible state; on the most likely first state until one is seen."""
+    plan = full_information(problem).actions
+    first = _mode(problem.initial)
+
+    def choose(info: Information) -> int:
+        return int(plan[info.h, first if info.state is None else info.state])
+
+    return FunctionPolicy(choose, problem.n_actions)
+
+
+def qmdp(problem: ImpairedMDP) -> FunctionPolicy:
+    """Act as if everything were seen from the next step on."""
+    from oldlight.planning.ladder import Rung
+
+    return FunctionPolicy(Rung(problem, 0).choose, problem.n_actions)
+
+
+def open_loop(problem: ImpairedMDP, tolerance: float = 0.0) -> FunctionPolicy:
+    """The best fixed sequence from the law of the first state: exact, or within `tolerance` of the best."""
+    rho = problem.state_at_zero / problem.state_at_zero.sum()
+    late = problem.actuation
+    blind = ImpairedMDP(problem.mdp.replace(initial=rho), Loss(seen=0.0), actuation=late, pending=problem.pending)
+    plan = plan_loss(blind, tolerance, None, False).policy
+    assert isinstance(plan, BlackoutPolicy)
+    sequence: NDArray[np.int64] = plan.sequences[0, 0, 0]
+    return FunctionPolicy(lambda info: int(sequence[info.h]), problem.n_actions)
+
+
+def certain(problem: ImpairedMDP) -> bool:
+    """Can the current state always be counted along: deterministic transitions, and a start or past that is known?"""
+    P = problem.mdp.transitions[:1] if problem.mdp.stationary_transitions else problem.mdp.transitions
+    if not ((P == 0) | (P == 1)).all():
+        return False
+    at_once = problem.law.first[0] == 1 and (problem.seen is None or problem.seen[0] == 1)
+    return bool(problem.lead or at_once or problem.initial.max() == 1)

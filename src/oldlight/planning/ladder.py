@@ -1,0 +1,170 @@
+"""Long delays: the ladder. Where S·A^d cannot be stored, act on the belief as a controller with a shorter delay k would.
+
+Rung k is the exact plan for the same channel with every delay capped at k. Behind it the agent knows at least as much: at
+time h its newest visible step is t' = max(t, h − k) when the real one is t. The rung's policy pushes what is known through
+the oldest actions of the queue down to step t', and takes
+
+    argmax_a  E_{s_{t'} | τ_h}[ Q^k_h(s_{t'}, queue since t', a) ],
+
+the Q of the capped plan, in expectation over what the capped agent would have seen. Rung 0 is QMDP; rung max_delay is exact.
+
+**Bounds.** upper: the optimal value of the capped problem (information never hurts): certified. lower: the value of the
+best rung's policy, walked forward exactly over the information states that it reaches (certified), or, where those are too
+many, the lower end of a 95% confidence interval from simulation. A higher rung is usually, not always, better: all rungs up
+to `depth` are valued and the best is taken. Time and memory are those of delay k.
+
+**Rollout.** Where the walk is exact, one step of policy improvement follows: act a that is best if the rung's policy acts
+afterwards, with that value computed exactly. It is never worse than the rung, and often closes half of what is left.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+
+import numpy as np
+from numpy.typing import NDArray
+
+from oldlight.channels import CappedDelay, DelayChannel
+from oldlight.checks import TooLarge
+from oldlight.information import Information, current, moves, newest, push
+from oldlight.planning.delay import DelayModel, Induction, Stage, by_start, checked_layout, q_values
+from oldlight.planning.evaluation import Evaluation, evaluate
+from oldlight.planning.progress import shown
+from oldlight.planning.solution import Solution, Work
+from oldlight.policies import FunctionPolicy
+from oldlight.problem import ImpairedMDP
+from oldlight.simulation import simulate
+
+Floats = NDArray[np.float64]
+WALK = 60_000  # information states that a policy's value may walk over before it is sampled instead
+EPISODES = 4_000  # played to choose among rungs, and again, four times as many, for the confidence interval
+
+
+class Rung:
+    """The exact plan for the channel capped at k, read on the beliefs of the real one."""
+
+    def __init__(self, problem: ImpairedMDP, k: int, max_bytes: int | None = None) -> None:
+        if not isinstance(problem.channel, DelayChannel):
+            raise ValueError(f"the ladder shortens delays; {problem.channel!r} is not a delay channel")
+        if k < problem.actuation:
+            raise ValueError(f"depth is {k}, expected at least the actuation delay {problem.actuation}")
+        self.problem, self.k = problem, k
+        self.shorter = problem.behind(CappedDelay(problem.channel, k - problem.actuation))
+        layout, need = checked_layout(self.shorter, max_bytes, policy=False)
+        self.bytes = max(need, 8 * layout.size)
+        self.size = layout.size
+        self.model = DelayModel(self.shorter, layout)
+        self.stages: list[Stage] = []
+        first = Induction(self.model, kept=self.stages).run()
+        before = push_uniform(problem, problem.lead - self.shorter.lead)  # the law of the capped problem's first state
+        self.upper = float(before @ by_start(self.shorter, first))
+
+    def q(self, info: Information) -> Floats:
+        """E[Q^k_h(·, a)]: what the capped agent would expect, an upper bound on the real Q_h(τ, a), for each a."""
+        h, m = info.h, len(info.queue)
+        t, b = newest(self.problem, info)
+        if m < self.k or (m == self.k and info.t is not None):  # the capped agent knows the same
+            at: int | None = info.t
+            queue, waited = info.queue, info.waited
+        else:
+            at, waited = h - self.k, 0
+            b = push(self.problem, b, t, info.queue[: m - self.k])
+            queue = info.queue[m - self.k :]
+        return q_values(self.model, h, at, b, queue, waited, self.stages[h + 1])
+
+    def choose(self, info: Information) -> int:
+        return int(self.q(info).argmax())
+
+
+class Rollout:
+    """The best action if `base` (deterministic) acts afterwards, by exact values; TooLarge beyond `most` of them."""
+
+    def __init__(self, problem: ImpairedMDP, base: FunctionPolicy, most: int) -> None:
+        self.problem, self.base, self.most = problem, base, most
+        self._values: dict[Information, float] = {}
+
+    def value(self, info: Information) -> float:
+        """What `base` earns from `info` on."""
+        known = self._values.get(info)
+        if known is None:
+            if len(self._values) >= self.most:
+                raise TooLarge(f"a rollout needs more than {self.most:,} values")
+            known = self._values[info] = self.q(info, self.base.action(info))
+        return known
+
+    def q(self, info: Information, a: int) -> float:
+        """What acting a on `info` and then `base` earns."""
+        now = float(current(self.problem, info) @ self.problem.mdp.rewards[info.h][:, a])
+        if info.h + 1 == self.problem.horizon:
+            return now
+        return now + sum(p * self.value(after) for p, after in moves(self.problem, info, a))
+
+    def choose(self, info: Information) -> int:
+        """The best action; the base policy's own where it is as good."""
+        q = np.array([self.q(info, a) for a in range(self.problem.n_actions)])
+        own = self.base.action(info)
+        return own if q[own] >= q.max() - 1e-12 * max(1.0, abs(q.max())) else int(q.argmax())
+
+
+def push_uniform(problem: ImpairedMDP, steps: int) -> Floats:
+    """The law of the state `steps` steps after the first, under uniform actions and the transitions of step 0."""
+    b = problem.initial
+    for _ in range(steps):
+        b = b @ problem.mdp.transitions[0].mean(axis=1)
+    return b
+
+
+def plan_ladder(
+    problem: ImpairedMDP,
+    depth: int,
+    max_bytes: int | None,
+    progress: bool | Callable[[int, int], None] | None,
+    seed: int = 0,
+) -> Solution:
+    """The best of the rungs up to `depth`, with both bounds; see `oldlight.solve`."""
+    began = time.perf_counter()
+    least = problem.actuation
+    rungs: list[Rung] = []
+    with shown(progress, "planning") as tell:
+        for k in range(least, depth + 1):
+            rungs.append(Rung(problem, k, max_bytes))
+            if tell is not None:
+                tell(k - least + 1, 2 * (depth + 1 - least))
+        best: tuple[float, int, FunctionPolicy, Evaluation | None] | None = None
+        walk = True
+        for i, rung in enumerate(reversed(rungs)):
+            policy = FunctionPolicy(rung.choose, problem.n_actions)
+            found = evaluate(problem, policy, max_states=WALK, episodes=EPISODES, seed=seed) if walk else None
+            if found is None or not found.exact:
+                walk = False
+                value = found.value if found else simulate(problem, policy, EPISODES, seed=seed).mean
+                found = None
+            else:
+                value = found.value
+            if best is None or value > best[0]:
+                best = value, rung.k, policy, found
+            if tell is not None:
+                tell(len(rungs) + i + 1, 2 * len(rungs))
+    assert best is not None
+    value, k, policy, found = best
+    upper = min(rung.upper for rung in rungs)
+    lower = value
+    if found is not None:
+        better = FunctionPolicy(Rollout(problem, policy, WALK).choose, problem.n_actions)
+        try:
+            improved = evaluate(problem, better, max_states=WALK)
+        except TooLarge:
+            improved = found
+        if improved.exact and improved.value > value:
+            value = lower = improved.value
+            policy = better
+    else:  # chosen by one set of episodes, valued by another
+        played = simulate(problem, policy, 4 * EPISODES, seed=seed + 1)
+        value, lower = played.mean, played.mean - played.half_width
+    top = rungs[-1]
+    work = Work(sum(r.size for r in rungs), time.perf_counter() - began, sum(r.bytes for r in rungs))
+    return Solution(
+        problem, value, policy, lower, max(upper, value), False, None, work, top.q,
+        depth=k, lower_certified=found is not None,
+    )  # fmt: skip

@@ -137,7 +137,7 @@ class DelayChannel:
 
     def capped(self, max_delay: int) -> CappedDelay:
         """The same channel with no delay longer than `max_delay`: an agent behind it knows at least as much."""
-        return CappedDelay(self, checks.whole("max_delay", max_delay))
+        return CappedDelay(self, max_delay)
 
 
 def _write_out(first: Floats, interarrival: Floats, H: int, S: int, A: int, *, who: str) -> DelayLaw:
@@ -181,12 +181,14 @@ class StochasticDelay(DelayChannel):
     """
 
     def __init__(self, interarrival: ArrayLike, *, first: ArrayLike | None = None) -> None:
-        table = np.asarray(interarrival, dtype=np.float64)
+        table = checks.numbers("StochasticDelay: interarrival", interarrival)
         if not 1 <= table.ndim <= 4:
             raise ValueError(f"interarrival has shape {table.shape}; expected (K,) up to (H, S, A, K)")
         axes = ("i", "s", "a", "δ")[4 - table.ndim :]
-        self.interarrival = checks.frozen(checks.probability_rows("interarrival", table, axes))
-        self.first = checks.frozen(checks.probability_rows("first", [1.0] if first is None else first, ("d",)))
+        self.interarrival = checks.frozen(checks.probability_rows("StochasticDelay: interarrival", table, axes))
+        self.first = checks.frozen(
+            checks.probability_rows("StochasticDelay: first", [1.0] if first is None else first, ("d",))
+        )
 
     def law(self, horizon: int, n_states: int, n_actions: int) -> DelayLaw:
         return _write_out(self.first, self.interarrival, horizon, n_states, n_actions, who=type(self).__name__)
@@ -220,16 +222,16 @@ class _IndependentDelay(DelayChannel):
         tail = self._tail(np.arange(horizon + 1))
         pmf = np.append(tail[:-1] - tail[1:], tail[-1])  # the last entry holds all of Δ ≥ H
         first = self._first()
-        start = pmf if isinstance(first, str) else checks.probability_rows("first", first or [1.0], ("d",))
+        start = pmf if isinstance(first, str) else np.array([1.0] if first is None else first)
         return _write_out(start, pmf, horizon, n_states, n_actions, who=type(self).__name__)
 
 
-def _check_first(first: Any) -> Any:
-    if first is None or first == "same":
+def _check_first(who: str, first: Any) -> Any:
+    if first is None or (isinstance(first, str) and first == "same"):
         return first
     if isinstance(first, str):
-        raise ValueError(f'first is {first!r}, expected a pmf of the first delay or "same"')
-    return tuple(float(x) for x in checks.probability_rows("first", first, ("d",)))
+        raise ValueError(f'{who}: first is {first!r}, expected a pmf of the first delay or "same"')
+    return tuple(float(x) for x in checks.probability_rows(f"{who}: first", first, ("d",)))
 
 
 @dataclass(frozen=True)
@@ -244,7 +246,7 @@ class GeometricDelay(_IndependentDelay):
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "p", checks.probability("GeometricDelay: p", self.p))
-        object.__setattr__(self, "first", _check_first(self.first))
+        object.__setattr__(self, "first", _check_first(type(self).__name__, self.first))
 
     def _tail(self, k: NDArray[np.int64]) -> Floats:
         return np.asarray((1.0 - self.p) ** k, dtype=np.float64)
@@ -264,7 +266,7 @@ class HeavyTailedDelay(_IndependentDelay):
             if value <= 0:
                 raise ValueError(f"HeavyTailedDelay: {name} is {value:.12g}, expected a number > 0")
             object.__setattr__(self, name, value)
-        object.__setattr__(self, "first", _check_first(self.first))
+        object.__setattr__(self, "first", _check_first(type(self).__name__, self.first))
 
     def _tail(self, k: NDArray[np.int64]) -> Floats:
         return np.asarray((1.0 + k / self.scale) ** (-self.alpha), dtype=np.float64)
@@ -306,8 +308,8 @@ class EmpiricalDelay(DelayChannel):
             raise ValueError(
                 "EmpiricalDelay needs measured delays or interarrival times, e.g. EmpiricalDelay([1, 2, 2])"
             )
-        self.first = np.ones(1) if delays is None else _histogram("delays", delays)
-        self.interarrival = np.ones(1) if interarrival is None else _histogram("interarrival", interarrival)
+        self.first = _histogram("delays", [0] if delays is None else delays)
+        self.interarrival = _histogram("interarrival", [0] if interarrival is None else interarrival)
 
     def law(self, horizon: int, n_states: int, n_actions: int) -> DelayLaw:
         return _write_out(self.first, self.interarrival, horizon, n_states, n_actions, who="EmpiricalDelay")
@@ -329,13 +331,17 @@ class EmpiricalDelay(DelayChannel):
 
 
 def _histogram(name: str, values: Iterable[int] | Mapping[int, float]) -> Floats:
+    if not isinstance(values, Iterable):
+        raise ValueError(
+            f"EmpiricalDelay: {name} is {values!r}, expected samples [1, 2, 2] or weights {{1: .3, 2: .7}}"
+        )
     pairs = list(values.items()) if isinstance(values, Mapping) else [(v, 1.0) for v in values]
     if not pairs:
-        raise ValueError(f"{name} is empty; expected at least one measurement")
-    steps = [checks.whole(f"{name}: a measured value", k) for k, _ in pairs]
-    weights = [checks.real(f"{name}[{k}]", w) for k, w in pairs]
+        raise ValueError(f"EmpiricalDelay: {name} is empty; expected at least one measurement")
+    steps = [checks.whole(f"EmpiricalDelay: {name}: a measured value", k) for k, _ in pairs]
+    weights = [checks.real(f"EmpiricalDelay: {name}[{k}]", w) for k, w in pairs]
     if min(weights) < 0 or sum(weights) <= 0:
-        raise ValueError(f"{name}: weights {weights[:6]} must be ≥ 0 and not all 0")
+        raise ValueError(f"EmpiricalDelay: {name}: weights {weights[:6]} must be ≥ 0 and not all 0")
     return checks.frozen(np.bincount(steps, weights) / sum(weights))
 
 
@@ -345,6 +351,11 @@ class CappedDelay(DelayChannel):
 
     channel: DelayChannel
     max_delay: int
+
+    def __post_init__(self) -> None:
+        if not isinstance(self.channel, DelayChannel):
+            raise TypeError(f"CappedDelay: channel is of type {type(self.channel).__name__}, expected a delay channel")
+        object.__setattr__(self, "max_delay", checks.whole("CappedDelay: max_delay", self.max_delay))
 
     def law(self, horizon: int, n_states: int, n_actions: int) -> DelayLaw:
         inner = self.channel.law(horizon, n_states, n_actions)
@@ -373,7 +384,7 @@ def _chances(who: str, seen: ArrayLike | None, rate: ArrayLike | None) -> float 
     if (seen is None) == (rate is None):
         raise ValueError(f"{who} takes exactly one of seen=λ (chance to be seen) and rate=1−λ (chance to be lost)")
     name, given = ("seen", seen) if rate is None else ("rate", rate)
-    values = np.asarray(given, dtype=np.float64)
+    values = checks.numbers(f"{who}: {name}", given)  # type: ignore[arg-type]
     if values.ndim > 1:
         raise ValueError(f"{who}: {name} has shape {values.shape}; expected one number, or one per step")
     for h, value in enumerate(np.atleast_1d(values)):

@@ -23,14 +23,19 @@ def _where(name: str, index: Sequence[int], axes: Sequence[str]) -> str:
     return f"{name}[{inside}]" if inside else name
 
 
+def numbers(name: str, values: ArrayLike) -> NDArray[np.float64]:
+    """`values` as a float array; ragged lists and words are refused."""
+    try:
+        return np.asarray(values, dtype=np.float64)
+    except (TypeError, ValueError):
+        raise ValueError(f"{name} is not an array of numbers (rows of different length, or words?)") from None
+
+
 def finite_array(name: str, values: ArrayLike, axes: Sequence[str]) -> NDArray[np.float64]:
     """`values` as a float array without NaN or infinity; `axes` names its axes for the message."""
-    try:
-        array = np.asarray(values, dtype=np.float64)
-    except (TypeError, ValueError) as error:
-        raise ValueError(f"{name} is not an array of numbers: {error}") from None
+    array = numbers(name, values)
     if array.ndim != len(axes):
-        raise ValueError(f"{name} has shape {array.shape}; expected {len(axes)} axes ({', '.join(axes)})")
+        raise ValueError(f"{name} has shape {array.shape}; expected the axes ({', '.join(axes)})")
     if 0 in array.shape:
         raise ValueError(f"{name} has shape {array.shape}; every axis ({', '.join(axes)}) needs at least one entry")
     bad = ~np.isfinite(array)
@@ -110,6 +115,8 @@ def frozen(array: NDArray[Any]) -> NDArray[Any]:
 def write_file(path: str | os.PathLike[str], fill: Callable[[IO[bytes]], None]) -> Path:
     """Write to a temporary name beside `path`, then move into place: a fault never leaves half a file."""
     target = Path(path)
+    if not target.parent.is_dir():
+        raise FileNotFoundError(f"{target.parent}: no such folder; make it first")
     temporary = target.with_name(f".{target.name}.{secrets.token_hex(6)}.part")
     try:
         with open(temporary, "xb") as stream:
@@ -131,15 +138,27 @@ def save_arrays(path: str | os.PathLike[str], **arrays: ArrayLike) -> Path:
 def load_arrays(path: str | os.PathLike[str], *, needs: Sequence[str]) -> dict[str, NDArray[Any]]:
     """Read an npz file; a damaged one, or one that holds something else, is named."""
     import zipfile
+    import zlib
 
     target = Path(path)
+    if not target.exists():
+        raise FileNotFoundError(f"{target}: no such file")
     try:
+        if not zipfile.is_zipfile(target):
+            raise ValueError("it is not an npz archive")
         with np.load(target, allow_pickle=False) as data:
             arrays = {key: data[key] for key in data.files}
-    except FileNotFoundError:
-        raise FileNotFoundError(f"{target}: no such file") from None
-    except (OSError, ValueError, EOFError, zipfile.BadZipFile, KeyError) as error:
-        raise ValueError(f"{target}: damaged or not an npz file ({error})") from None
+    except (
+        OSError,
+        ValueError,
+        EOFError,
+        zipfile.BadZipFile,
+        KeyError,
+        zlib.error,
+        NotImplementedError,
+        RuntimeError,
+    ) as error:
+        raise ValueError(f"{target}: damaged, or not a file of this package ({error})") from None
     missing = [key for key in needs if key not in arrays]
     if missing:
         raise ValueError(f"{target}: not the right kind of file, {missing[0]!r} is missing (it holds {sorted(arrays)})")

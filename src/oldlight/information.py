@@ -295,11 +295,19 @@ class Layout:
     def index(self, info: Information) -> int:
         """Where `info` stands in the flat table; raises KeyError where it has no place."""
         code, m = encode(info.queue, self.n_actions), len(info.queue)
+        h, S, A = info.h, self.n_states, self.n_actions
+        if not (0 <= h < self.horizon and all(0 <= a < A for a in info.queue)):
+            raise KeyError(f"no information state {tuple(info)} in this problem")
         if info.t is None or info.state is None:
             start = int(self.root[info.h])
             if start >= 0 and m == info.h:
                 return start + code
-        elif m < self.offset.shape[1] and 0 <= info.waited < self.offset.shape[2]:
+        elif (
+            info.t + m == h
+            and 0 <= info.state < S
+            and m < self.offset.shape[1]
+            and 0 <= info.waited < self.offset.shape[2]
+        ):
             start = int(self.offset[info.h, m, info.waited])
             if start >= 0:
                 return int(start + info.state * self.n_actions**m + code)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import os
 
 
@@ -30,4 +31,4 @@ def human(n: int) -> str:
         if size < 1024:
             return f"{size:.3g} {unit}"
         size /= 1024
-    return f"{size:.3g} PiB"
+    return f"{size:.3g} PiB" if size < 1000 else f"10^{math.log10(n):.0f} bytes"

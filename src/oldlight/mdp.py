@@ -59,8 +59,7 @@ class TabularMDP:
         truncation_error: float = 0.0,
     ) -> None:
         H = checks.whole("horizon", horizon, least=1)
-        P = np.asarray(transitions, dtype=np.float64)
-        R = np.asarray(rewards, dtype=np.float64)
+        P, R = checks.numbers("transitions", transitions), checks.numbers("rewards", rewards)
         if P.ndim not in (3, 4):
             raise ValueError(f"transitions has shape {P.shape}; expected (S, A, S) or (H, S, A, S)")
         S, A = P.shape[-3], P.shape[-2]
@@ -76,7 +75,7 @@ class TabularMDP:
         self.horizon = H
         self.n_states = S
         self.n_actions = A
-        self.stationary_transitions = P.ndim == 3
+        self.stationary_transitions, self.stationary_rewards = P.ndim == 3, R.ndim == 2
         axes = ("s", "a", "s'") if P.ndim == 3 else ("h", "s", "a", "s'")
         P = checks.frozen(checks.probability_rows("transitions", P, axes))
         R = checks.frozen(checks.finite_array("rewards", R, ("s", "a") if R.ndim == 2 else ("h", "s", "a")))
@@ -93,6 +92,8 @@ class TabularMDP:
         self.states = checks.names("states", states, S)
         self.actions = checks.names("actions", actions, A)
         self.truncation_error = checks.real("truncation_error", truncation_error)
+        if self.truncation_error < 0:
+            raise ValueError(f"truncation_error is {self.truncation_error:.12g}, expected a number ≥ 0")
         self._sealed = True
 
     def __setattr__(self, name: str, value: object) -> None:
@@ -115,6 +116,7 @@ class TabularMDP:
             return NotImplemented
         return (
             (self.horizon, self.states, self.actions) == (other.horizon, other.states, other.actions)
+            and self.truncation_error == other.truncation_error
             and np.array_equal(self.transitions, other.transitions)
             and np.array_equal(self.rewards, other.rewards)
             and np.array_equal(self.initial, other.initial)
@@ -126,7 +128,7 @@ class TabularMDP:
         """The constructor's arguments, without the repeated step axis."""
         return {
             "transitions": self.transitions[0] if self.stationary_transitions else self.transitions,
-            "rewards": self.rewards[0] if self.rewards.strides[0] == 0 else self.rewards,
+            "rewards": self.rewards[0] if self.stationary_rewards else self.rewards,
             "horizon": self.horizon,
             "initial": self.initial,
             "states": self.states,
@@ -207,24 +209,24 @@ class TabularMDP:
         S, A = len(table), len(table[0])
         initial = getattr(base, "initial_state_distrib", None)
         rho = np.full(S, 1.0 / S) if initial is None else np.asarray(initial, dtype=np.float64)
-        ends: set[int] = set()
-        open_states: set[int] = {int(s) for s in np.flatnonzero(rho)}
-        for s in range(S):
-            for a in range(A):
-                for p, s2, _, done in table[s][a]:
-                    if done and p > 0:
-                        ends.add(int(s2))
-        for s in range(S):
-            if s not in ends:
-                open_states |= {int(s2) for a in range(A) for p, s2, _, done in table[s][a] if p > 0 and not done}
+        outcomes = {
+            (s, a): [(int(s2), bool(done)) for p, s2, _, done in table[s][a] if p > 0] for s in table for a in table[s]
+        }
+        open_states = {int(s) for s in np.flatnonzero(rho)}  # entered while the episode goes on
+        todo = list(open_states)
+        while todo:
+            s = todo.pop()
+            fresh = {s2 for a in range(A) for s2, done in outcomes[s, a] if not done} - open_states
+            open_states |= fresh
+            todo += fresh
+        ends = {s2 for s in open_states for a in range(A) for s2, done in outcomes[s, a] if done}
         mixed = ends & open_states
-        absorbing = ends - mixed
         n = S + (1 if mixed else 0)
         P = np.zeros((n, A, n))
         R = np.zeros((n, A))
         for s in range(S):
             for a in range(A):
-                if s in absorbing:
+                if s not in open_states:  # an end, or never entered
                     P[s, a, s] = 1.0
                     continue
                 for p, s2, r, done in table[s][a]:
@@ -250,7 +252,14 @@ class TabularMDP:
 
         Every state needs every action. `initial` maps states to probabilities (uniform if None).
         """
-        rows = [(s, a, s2, p, r) for s, acts in table.items() for a, out in acts.items() for p, s2, r in out]
+        rows = []
+        for s, acts in table.items():
+            for a, outcomes in acts.items():
+                for outcome in outcomes:
+                    if len(outcome) != 3:
+                        raise ValueError(f"table[{s!r}][{a!r}] has {outcome!r}, expected (p, next state, reward)")
+                    p, s2, r = outcome
+                    rows.append((s, a, s2, checks.probability(f"table[{s!r}][{a!r}]: p", p), checks.real("r", r)))
         return cls._from_rows(rows, list(table), horizon, initial)
 
     @classmethod
@@ -258,29 +267,34 @@ class TabularMDP:
         cls, path: str | os.PathLike[str], *, horizon: int, initial: Mapping[Any, float] | None = None
     ) -> TabularMDP:
         """A CSV file with the columns s, a, s', p, r (a header line; ``s2`` or ``next`` also name the next state)."""
-        with open(path, newline="", encoding="utf-8") as stream:
-            reader = csv.DictReader(stream)
-            header = [c.strip() for c in reader.fieldnames or []]
-            reader.fieldnames = header
-            following = next((c for c in ("s'", "s2", "next") if c in header), None)
-            missing = [c for c in ("s", "a", "p", "r") if c not in header] + ([] if following else ["s'"])
-            if missing or following is None:
-                raise ValueError(f"{path}: column {missing[0]!r} is missing; expected the columns s, a, s', p, r")
-            rows = []
-            for line in reader:
-                try:
-                    p, r = float(line["p"]), float(line["r"])
-                except (TypeError, ValueError):
-                    raise ValueError(
-                        f"{path}, line {reader.line_num}: p={line['p']!r}, r={line['r']!r}; expected two numbers"
-                    ) from None
-                rows.append((line["s"].strip(), line["a"].strip(), line[following].strip(), p, r))
-        return cls._from_rows(rows, [], horizon, initial)
+        try:
+            text = Path(path).read_text(encoding="utf-8-sig")
+        except FileNotFoundError:
+            raise FileNotFoundError(f"{path}: no such file") from None
+        except UnicodeDecodeError as error:
+            raise ValueError(f"{path}: not a text file in UTF-8 ({error})") from None
+        reader = csv.DictReader(text.splitlines())
+        header = [c.strip() for c in reader.fieldnames or []]
+        reader.fieldnames = header
+        following = next((c for c in ("s'", "s2", "next") if c in header), None)
+        missing = [c for c in ("s", "a", "p", "r") if c not in header] + ([] if following else ["s'"])
+        if missing or following is None:
+            raise ValueError(f"{path}: column {missing[0]!r} is missing; expected the columns s, a, s', p, r")
+        rows = []
+        for line in reader:
+            where = f"{path}, line {reader.line_num}"
+            cells = [line[c] for c in ("s", "a", following)]
+            if None in cells or line["p"] is None or line["r"] is None:
+                raise ValueError(f"{where}: too few columns; expected s, a, s', p, r")
+            p, r = checks.probability(f"{where}: p", line["p"]), checks.real(f"{where}: r", line["r"])
+            rows.append((*(cell.strip() for cell in cells), p, r))
+        try:
+            return cls._from_rows(rows, [], horizon, initial)
+        except ValueError as error:
+            raise ValueError(f"{path}: {error}") from None
 
     @classmethod
-    def _from_rows(
-        cls, rows: list[tuple[Any, Any, Any, float, float]], order: list[Any], horizon: int, initial: Any
-    ) -> TabularMDP:
+    def _from_rows(cls, rows: list[Any], order: list[Any], horizon: int, initial: Any) -> TabularMDP:
         if not rows:
             raise ValueError("the table has no transitions; expected at least one (s, a, s', p, r)")
         states = list(dict.fromkeys([*order, *(row[0] for row in rows), *(row[2] for row in rows)]))
@@ -346,20 +360,25 @@ class TabularMDP:
             raise ValueError(f"{text_path}: damaged or not TOML ({error})") from None
         if head.get("kind") != "oldlight.TabularMDP":
             raise ValueError(f"{text_path}: kind is {head.get('kind')!r}, expected 'oldlight.TabularMDP'")
-        for key in ("arrays", "horizon", "n_states", "n_actions"):
-            if key not in head:
-                raise ValueError(f"{text_path}: {key!r} is missing")
+        if head.get("version") != 1:
+            raise ValueError(f"{text_path}: version is {head.get('version')!r}; this oldlight reads version 1")
+        for key, kind in (("arrays", str), ("horizon", int), ("n_states", int), ("n_actions", int)):
+            if not isinstance(head.get(key), kind):
+                raise ValueError(f"{text_path}: {key} is {head.get(key)!r}, expected a {kind.__name__}")
         source = text_path.parent / head["arrays"]
         arrays = checks.load_arrays(source, needs=("transitions", "rewards", "initial"))
-        mdp = cls(
-            arrays["transitions"],
-            arrays["rewards"],
-            horizon=head["horizon"],
-            initial=arrays["initial"],
-            states=head.get("states"),
-            actions=head.get("actions"),
-            truncation_error=head.get("truncation_error", 0.0),
-        )
+        try:
+            mdp = cls(
+                arrays["transitions"],
+                arrays["rewards"],
+                horizon=head["horizon"],
+                initial=arrays["initial"],
+                states=head.get("states"),
+                actions=head.get("actions"),
+                truncation_error=head.get("truncation_error", 0.0),
+            )
+        except (ValueError, TypeError) as error:
+            raise ValueError(f"{text_path} with {source.name}: {error}") from None
         if (mdp.n_states, mdp.n_actions) != (head["n_states"], head["n_actions"]):
             raise ValueError(
                 f"{text_path} says {head['n_states']} states and {head['n_actions']} actions, but {source} has "
@@ -378,7 +397,7 @@ def _file_pair(path: str | os.PathLike[str]) -> tuple[Path, Path]:
 def _quote(text: str) -> str:
     import json
 
-    return json.dumps(text, ensure_ascii=False)
+    return json.dumps(text, ensure_ascii=False).replace("\x7f", "\\u007f")
 
 
 def _write_text(stream: Any, text: str) -> None:

@@ -18,6 +18,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 from typing import Any, Protocol, runtime_checkable
 
@@ -25,7 +26,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from oldlight import checks
-from oldlight.information import Information, Layout, belief, decode, encode, settled_late
+from oldlight.information import Information, Layout, current, decode, encode, settled_late
 from oldlight.problem import ImpairedMDP
 
 Floats = NDArray[np.float64]
@@ -42,6 +43,16 @@ def _point(a: int, n_actions: int) -> Floats:
     chances = np.zeros(n_actions)
     chances[a] = 1.0
     return chances
+
+
+def _known_actions(name: str, table: NDArray[Any], n_actions: int) -> NDArray[Any]:
+    """The table, if every entry is an action."""
+    for worst in (table.argmin(), table.argmax()) if table.size else ():
+        a = int(table.reshape(-1)[worst])
+        if not 0 <= a < n_actions:
+            where = ", ".join(str(i) for i in np.unravel_index(int(worst), table.shape))
+            raise ValueError(f"{name}[{where}] is {a}, expected an action in 0..{n_actions - 1}")
+    return table
 
 
 def _only_action(chances: Floats, info: Information) -> int:
@@ -69,9 +80,7 @@ class TablePolicy:
                 raise ValueError(
                     f"actions has shape {table.shape} and type {table.dtype}; expected {layout.size} integers"
                 )
-            if table.size and not 0 <= int(table.max()) < layout.n_actions:
-                raise ValueError(f"actions has {int(table.max())}, expected actions in 0..{layout.n_actions - 1}")
-            self.actions = table
+            self.actions = _known_actions("actions", table, layout.n_actions)
         else:
             self.chances = checks.probability_rows("chances", np.asarray(chances), ("index", "a"))
             if self.chances.shape != (layout.size, layout.n_actions):
@@ -128,9 +137,7 @@ class BlackoutPolicy:
             raise ValueError(
                 f"sequences has shape {table.shape}, type {table.dtype}; expected integers (H+1, S, {n_actions**late}, H)"
             )
-        if int(table.max(initial=0)) >= n_actions:
-            raise ValueError(f"sequences has action {int(table.max())}, expected actions in 0..{n_actions - 1}")
-        self.sequences = table
+        self.sequences = _known_actions("sequences", table, n_actions)
         self.n_actions = n_actions
         self.late = late
         self.elsewhere = elsewhere
@@ -167,10 +174,16 @@ class BlackoutPolicy:
         return f"BlackoutPolicy(H={self.sequences.shape[3]}, S={self.sequences.shape[1]}, late={self.late})"
 
 
+_PARTS = {"oldlight.BlackoutPolicy": ("sequences", "sizes"), "oldlight.TablePolicy": ("sizes", "offset", "root")}
+
+
 def load_policy(path: str | os.PathLike[str]) -> TablePolicy | BlackoutPolicy:
     """Read a policy that `save` wrote."""
     data = checks.load_arrays(path, needs=("kind",))
     kind = str(data["kind"])
+    for key in _PARTS.get(kind, ()):
+        if key not in data:
+            raise ValueError(f"{path}: damaged, {key!r} is missing")
     if kind == "oldlight.BlackoutPolicy":
         n_actions, late = (int(x) for x in data["sizes"])
         return BlackoutPolicy(data["sequences"], n_actions, late)
@@ -206,16 +219,24 @@ class BeliefPolicy(FunctionPolicy):
     """`choose(h, b)` gives an action or the chances of the actions for the law b of the current state."""
 
     def __init__(self, problem: ImpairedMDP, choose: Callable[[int, Floats], Any]) -> None:
-        super().__init__(lambda info: choose(info.h, belief(problem, info)), problem.n_actions)
+        super().__init__(partial(_on_belief, problem, choose), problem.n_actions)
+
+
+def _on_belief(problem: ImpairedMDP, choose: Callable[[int, Floats], Any], info: Information) -> Any:
+    return choose(info.h, current(problem, info))
 
 
 class MarkovPolicy:
     """actions[h, s]: what somebody does who always sees the current state."""
 
+    def __repr__(self) -> str:
+        return f"MarkovPolicy(H={self.actions.shape[0]}, S={self.actions.shape[1]}, A={self.n_actions})"
+
     def __init__(self, actions: ArrayLike, n_actions: int) -> None:
-        self.actions = np.asarray(actions)
-        if self.actions.ndim != 2 or self.actions.dtype.kind not in "ui" or int(self.actions.max()) >= n_actions:
-            raise ValueError(f"actions has shape {self.actions.shape}; expected (H, S) integers below {n_actions}")
+        table = np.asarray(actions)
+        if table.ndim != 2 or table.dtype.kind not in "ui" or table.size == 0:
+            raise ValueError(f"actions has shape {table.shape}, type {table.dtype}; expected integers (H, S)")
+        self.actions = _known_actions("actions", table, n_actions)
         self.n_actions = n_actions
 
 
@@ -225,14 +246,38 @@ def as_chances(given: Any, n_actions: int, who: str) -> Floats:
         return _point(checks.whole(who, given, most=n_actions - 1), n_actions)
     chances = checks.probability_rows(who, given, ("a",))
     if chances.shape != (n_actions,):
-        raise ValueError(f"{who} has {len(chances)} chances, expected one per action: {n_actions}")
+        raise ValueError(f"{who} gives {len(chances)} chances, expected one per action: {n_actions}")
     return chances
+
+
+def chances_of(problem: ImpairedMDP, policy: Policy, info: Information) -> Floats:
+    """What is done on `info`: what was under way before the start, then what the policy says, checked."""
+    A = problem.n_actions
+    if info.h < problem.actuation:
+        return _point(problem.pending[info.h], A)
+    given = policy.probabilities(info)
+    if isinstance(policy, TablePolicy | BlackoutPolicy | FunctionPolicy) and len(given) == A:
+        return given  # checked when it was made
+    return as_chances(given, A, f"the policy at {tuple(info)}")
 
 
 def same_layout(one: Layout, other: Layout) -> bool:
     """Do two tables index the same information states?"""
     sizes = (one.horizon, one.n_states, one.n_actions) == (other.horizon, other.n_states, other.n_actions)
     return sizes and np.array_equal(one.offset, other.offset) and np.array_equal(one.root, other.root)
+
+
+def made_for_another(policy: Any, problem: ImpairedMDP) -> ValueError:
+    """The error for a policy whose table does not fit the problem."""
+    return ValueError(f"{policy!r} was made for another problem than {problem!r}: sizes, channel or start differ")
+
+
+def not_a_policy(policy: Any) -> TypeError:
+    """The error for something that cannot be asked what to do."""
+    return TypeError(
+        f"policy is a {type(policy).__name__} without probabilities(info); wrap a function of the information state: "
+        "oldlight.FunctionPolicy(choose, n_actions)"
+    )
 
 
 def tabulate(problem: ImpairedMDP, policy: Policy, layout: Layout | None = None) -> TablePolicy:
@@ -274,6 +319,7 @@ __all__ = [
     "TablePolicy",
     "as_chances",
     "blackout_of",
+    "chances_of",
     "load_policy",
     "same_layout",
     "tabulate",

@@ -167,6 +167,14 @@ class ImpairedMDP:
         return f"ImpairedMDP({self.mdp!r}, {self.channel!r}, start={start}{late})"
 
 
+def checked_problem(problem: ImpairedMDP, who: str) -> None:
+    """Refuse anything but an ImpairedMDP, with the call that was meant."""
+    if not isinstance(problem, ImpairedMDP):
+        raise TypeError(
+            f"{who} takes an ImpairedMDP, not a {type(problem).__name__}; wrap it: ImpairedMDP(mdp, channel)"
+        )
+
+
 @dataclass(frozen=True)
 class Truncated:
     """A problem with a shorter delay, and how far its values can be off.
@@ -187,6 +195,7 @@ def truncate(problem: ImpairedMDP, probability: float) -> Truncated:
     The paper's remark on D as a high-probability bound. Where no observation is more than D late the two problems are
     the same, so for every policy their values differ by at most P(some delay > D)·(largest − smallest return).
     """
+    checked_problem(problem, "truncate")
     checks.probability("probability", probability)
     if not isinstance(problem.channel, DelayChannel):
         raise ValueError(f"truncate shortens delays; {problem.channel!r} has none")

@@ -24,8 +24,17 @@ from numpy.typing import NDArray
 from oldlight import checks
 from oldlight.information import Information, Layout
 from oldlight.machine import thread_count
-from oldlight.policies import BlackoutPolicy, MarkovPolicy, Policy, TablePolicy, same_layout
-from oldlight.problem import ImpairedMDP
+from oldlight.policies import (
+    BlackoutPolicy,
+    MarkovPolicy,
+    Policy,
+    TablePolicy,
+    chances_of,
+    made_for_another,
+    not_a_policy,
+    same_layout,
+)
+from oldlight.problem import ImpairedMDP, checked_problem
 from oldlight.successors import Successors
 
 Floats = NDArray[np.float64]
@@ -81,6 +90,7 @@ def simulate(
     threads: int | None = None,
 ) -> Simulation:
     """Play `episodes` episodes. A MarkovPolicy is played as if nothing were impaired (it sees the current state)."""
+    checked_problem(problem, "simulate")
     N = checks.whole("episodes", episodes, least=1)
     checks.whole("seed", seed)
     world = _World(problem, policy)
@@ -137,6 +147,7 @@ class _World:
             _fits(policy.actions.shape == (H, S) and policy.n_actions == A, policy, problem)
             self.mode, self.table, self.pending = kernels.MARKOV, _flat(policy.actions), self.pending[:0]
         elif isinstance(policy, TablePolicy):
+            _fits(problem.seen is None, policy, problem)
             mine = Layout.of(problem)
             _fits(same_layout(policy.layout, mine), policy, problem)
             self.offset, self.root = mine.offset, mine.root
@@ -151,7 +162,7 @@ class _World:
         elif hasattr(policy, "probabilities"):
             self.mode = kernels.GIVEN
         else:
-            raise TypeError(f"a {type(policy).__name__} is not a policy: it has no probabilities(info)")
+            raise not_a_policy(policy)
 
     def play(self, seed: int, chunk: int, n: int, record: bool) -> tuple[Any, ...]:
         """One chunk of n episodes: returns, rewards by step, ages, and the record."""
@@ -210,7 +221,7 @@ class _World:
             cumulative = known.get(info)
             if cumulative is None:
                 assert not isinstance(self.policy, MarkovPolicy)
-                cumulative = known[info] = _cumulative(self.policy.probabilities(info))
+                cumulative = known[info] = _cumulative(chances_of(self.problem, self.policy, info))
             chosen[e] = np.searchsorted(cumulative, u[e], side="right")
         return chosen
 
@@ -229,4 +240,4 @@ def _flat(table: NDArray[Any]) -> NDArray[Any]:
 
 def _fits(good: bool, policy: Any, problem: ImpairedMDP) -> None:
     if not good:
-        raise ValueError(f"{policy!r} was made for another problem than {problem!r}: sizes, channel or start differ")
+        raise made_for_another(policy, problem)

@@ -1,7 +1,21 @@
-"""Named processes: the paper's chains, the chain where sensing matters, the dichotomy, and classics. Each a TabularMDP."""
+"""Named processes: the paper's chains, the chain where sensing matters, the dichotomy, the lower bound's tree, formulas as
+processes, and classics. Each a TabularMDP."""
 
 from oldlight.instances.chains import center_chain, sensing_chain
 from oldlight.instances.classics import forest, inventory
 from oldlight.instances.dichotomy import dichotomy
+from oldlight.instances.hard_tree import hard_tree, hard_tree_epsilon, hard_tree_value
+from oldlight.instances.sat import sat, satisfied_share
 
-__all__ = ["center_chain", "dichotomy", "forest", "inventory", "sensing_chain"]
+__all__ = [
+    "center_chain",
+    "dichotomy",
+    "forest",
+    "hard_tree",
+    "hard_tree_epsilon",
+    "hard_tree_value",
+    "inventory",
+    "sat",
+    "satisfied_share",
+    "sensing_chain",
+]

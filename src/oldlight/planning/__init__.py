@@ -4,8 +4,11 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable
+from functools import partial
+from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from oldlight import checks
 from oldlight.information import Information, current, newest
@@ -22,7 +25,7 @@ from oldlight.planning.delay import (
 from oldlight.planning.progress import shown
 from oldlight.planning.solution import Solution, Work
 from oldlight.policies import MarkovPolicy, TablePolicy
-from oldlight.problem import ImpairedMDP
+from oldlight.problem import ImpairedMDP, checked_problem
 
 SMALL_TABLE = 100_000  # information states up to which a table is made even where none is needed
 KEEP_VALUES = 2**28  # bytes of values that a solution keeps for q(info); beyond that they are computed again on request
@@ -46,10 +49,7 @@ def solve(
     progress: True or False for a bar or none, a function of (done, of) to be told, None for a bar on a terminal once two
         seconds have passed.
     """
-    if not isinstance(problem, ImpairedMDP):
-        raise TypeError(
-            f"solve takes an ImpairedMDP, not a {type(problem).__name__}; wrap it: ImpairedMDP(mdp, channel)"
-        )
+    checked_problem(problem, "solve")
     epsilon = checks.real("tolerance", tolerance)
     if epsilon < 0:
         raise ValueError(f"tolerance is {epsilon:.12g}, expected a number ≥ 0")
@@ -94,13 +94,14 @@ def _plan_certain(problem: ImpairedMDP) -> Solution:
     starts = markov_values(problem, MarkovPolicy(plan, problem.n_actions))
     value = float(problem.initial @ starts)
     work = Work(plan.size, time.perf_counter() - began, plan.nbytes)
+    answers = partial(_q_certain, problem, plan)
+    return Solution(problem, value, most_likely(problem), value, value, True, starts, work, answers)
 
-    def q(info: Information) -> Floats:
-        after = markov_values(problem, MarkovPolicy(plan, problem.n_actions), info.h + 1)
-        b, t = current(problem, info), info.h
-        return np.asarray(b @ (problem.rewards_at(t) + problem.transitions_at(t) @ after))
 
-    return Solution(problem, value, most_likely(problem), value, value, True, starts, work, q)
+def _q_certain(problem: ImpairedMDP, plan: NDArray[Any], info: Information) -> Floats:
+    after = markov_values(problem, MarkovPolicy(plan, problem.n_actions), info.h + 1)
+    h, b = info.h, current(problem, info)
+    return np.asarray(b @ (problem.rewards_at(h) + problem.transitions_at(h) @ after))
 
 
 def markov_values(problem: ImpairedMDP, policy: MarkovPolicy, stop: int | None = None) -> Floats:
@@ -124,14 +125,15 @@ def _plan_delay(
         first = Induction(model, table=table, kept=kept, progress=tell).run()
     starts = by_start(problem, first)
     value = float(problem.initial @ starts)
-
-    def q(info: Information) -> Floats:
-        following = kept[info.h + 1] if kept is not None else Induction(model).run(stop=info.h + 1)
-        _, b = newest(problem, info)
-        return q_values(model, info.h, info.t, b, info.queue, info.waited, following)
-
     work = Work(layout.size, time.perf_counter() - began, need)
-    return Solution(problem, value, TablePolicy(layout, table), value, value, True, starts, work, q)
+    answers = partial(_q_delay, model, kept)
+    return Solution(problem, value, TablePolicy(layout, table), value, value, True, starts, work, answers)
+
+
+def _q_delay(model: DelayModel, kept: list[Stage] | None, info: Information) -> Floats:
+    following = kept[info.h + 1] if kept is not None else Induction(model).run(stop=info.h + 1)
+    _, b = newest(model.problem, info)
+    return q_values(model, info.h, info.t, b, info.queue, info.waited, following)
 
 
 __all__ = ["Solution", "Work", "solve"]

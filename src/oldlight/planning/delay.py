@@ -32,6 +32,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from oldlight.channels import CappedDelay, DelayChannel
 from oldlight.checks import TooLarge
 from oldlight.information import Block, Layout, encode, push
 from oldlight.machine import default_limit, human, thread_count
@@ -295,35 +296,51 @@ def action_type(n_actions: int) -> np.dtype[Any]:
     return np.dtype(np.uint8 if n_actions <= 256 else np.uint16 if n_actions <= 65536 else np.int32)
 
 
-def checked_layout(problem: ImpairedMDP, max_bytes: int | None, *, policy: bool = True) -> tuple[Layout, int]:
-    """The layout and the bytes a plan needs; refused with the numbers if it is over the limit."""
-    S, A, H = problem.n_states, problem.n_actions, problem.horizon
+def checked_layout(
+    problem: ImpairedMDP, max_bytes: int | None, *, policy: bool = True, kept: bool = False
+) -> tuple[Layout, int]:
+    """The layout and the bytes that a plan needs, with its policy or with all of its values kept; refused with the numbers
+    if that is over the limit."""
     limit = default_limit() if max_bytes is None else int(max_bytes)
+    layout, states, need = _needs(problem, limit, policy, kept)
+    if layout is not None and need <= limit:
+        return layout, need
+    raise _too_large(problem, states, need, limit, at_least=layout is None)
+
+
+def _needs(problem: ImpairedMDP, limit: int, policy: bool, kept: bool) -> tuple[Layout | None, int, int]:
+    """(layout, information states, bytes); the layout is None, and the rest a lower bound, if one block is over the limit."""
+    S, A, H = problem.n_states, problem.n_actions, problem.horizon
     longest = problem.lead or min(problem.law.max_delay, H - 1)
-    if S * A**longest * 8 > limit:  # refuse before anything of that size is even listed
-        raise _too_large(problem, S * A**longest, 8 * S * A**longest, limit, at_least=True)
+    if 8 * S * A**longest > limit:  # refuse before anything of that size is even listed
+        return None, S * A**longest, 8 * S * A**longest
     layout = Layout.of(problem)
     sizes = [layout.largest_at(h) for h in range(H)]
-    blind = H if layout.root[H - 1] >= 0 else longest
-    after = S * A**blind
-    pairs = [x + y for x, y in zip(sizes, [*sizes[1:], after], strict=True)]
-    need = 8 * max(pairs) + (layout.size * action_type(A).itemsize if policy else 0)
-    if need > limit:
-        raise _too_large(problem, layout.size, need, limit)
-    return layout, need
+    after = S * A ** (H if layout.root[H - 1] >= 0 else longest)
+    need = 8 * max(x + y for x, y in zip(sizes, [*sizes[1:], after], strict=True))
+    if kept:
+        need = max(need, 8 * (sum(sizes) + after))
+    return layout, layout.size, need + (layout.size * action_type(A).itemsize if policy else 0)
 
 
-def _too_large(problem: ImpairedMDP, states: int, need: int, limit: int, at_least: bool = False) -> TooLarge:
+def _too_large(problem: ImpairedMDP, states: int, need: int, limit: int, at_least: bool) -> TooLarge:
     word = "at least " if at_least else ""
     S, A = problem.n_states, problem.n_actions
-    longest = problem.lead or problem.law.max_delay
-    least = problem.actuation
-    fits = max((k for k in range(least, longest) if 24 * problem.horizon * S * A**k <= limit), default=least)
+    fits = None
+    if isinstance(problem.channel, DelayChannel):
+        for k in range((problem.lead or problem.law.max_delay) - 1, problem.actuation - 1, -1):
+            shorter = problem.behind(CappedDelay(problem.channel, k - problem.actuation))
+            layout, _, bytes_there = _needs(shorter, limit, policy=False, kept=True)
+            if layout is not None and bytes_there <= limit:
+                fits = k
+                break
+    ladder = "" if fits is None else (
+        f"oldlight.solve(problem, depth={fits}) fits and gives a policy with bounds on both sides; "
+        "oldlight.truncate(problem, probability=...) says what a shorter delay costs; "
+    )  # fmt: skip
     return TooLarge(
         f"an exact plan for {problem.channel!r} on S={S}, A={A}, H={problem.horizon} has {word}{states:,} information "
-        f"states and needs {word}{human(need)}; the limit is {human(limit)}. Ways out: oldlight.solve(problem, depth={fits}) "
-        f"fits and gives a policy with bounds on both sides, oldlight.truncate(problem, probability=...) says what a shorter "
-        f"delay costs, or raise max_bytes"
+        f"states and needs {word}{human(need)}; the limit is {human(limit)}. Ways out: {ladder}raise max_bytes"
     )
 
 

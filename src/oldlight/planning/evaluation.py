@@ -21,8 +21,17 @@ from oldlight.channels import ConstantDelay
 from oldlight.information import Information, Layout, beginnings, current, moves
 from oldlight.planning.delay import DelayModel, Induction, by_start
 from oldlight.planning.loss import blackout_values
-from oldlight.policies import BlackoutPolicy, MarkovPolicy, Policy, TablePolicy, same_layout
-from oldlight.problem import ImpairedMDP
+from oldlight.policies import (
+    BlackoutPolicy,
+    MarkovPolicy,
+    Policy,
+    TablePolicy,
+    chances_of,
+    made_for_another,
+    not_a_policy,
+    same_layout,
+)
+from oldlight.problem import ImpairedMDP, checked_problem
 from oldlight.simulation import simulate
 
 Floats = NDArray[np.float64]
@@ -60,14 +69,19 @@ def evaluate(
     max_states: the most information states that a walk may meet before `episodes` episodes are played instead.
     A MarkovPolicy is valued as if nothing were impaired (it sees the current state).
     """
+    checked_problem(problem, "evaluate")
+    if not isinstance(policy, MarkovPolicy) and not hasattr(policy, "probabilities"):
+        raise not_a_policy(policy)
     checks.whole("max_states", max_states)
     checks.whole("episodes", episodes, least=2)
     if isinstance(policy, MarkovPolicy):
+        if policy.actions.shape != (problem.horizon, problem.n_states) or policy.n_actions != problem.n_actions:
+            raise made_for_another(policy, problem)
         problem = unimpaired(problem)
         policy = TablePolicy(Layout.of(problem), policy.actions.reshape(-1))
-    if isinstance(policy, TablePolicy) and problem.seen is None:
-        layout = Layout.of(problem)
-        if not same_layout(policy.layout, layout):
+    if isinstance(policy, TablePolicy):
+        layout = policy.layout if problem.seen is not None else Layout.of(problem)
+        if problem.seen is not None or not same_layout(policy.layout, layout):
             raise ValueError(
                 f"{policy!r} was made for another problem than {problem!r}: sizes, channel or start differ"
             )
@@ -76,7 +90,7 @@ def evaluate(
         return Evaluation(value, True, 0.0, "backward induction", layout.size)
     if isinstance(policy, BlackoutPolicy):
         if not policy.fits(problem):
-            raise ValueError(f"{policy!r} was made for another problem than {problem!r}: sizes differ")
+            raise made_for_another(policy, problem)
         value = float(problem.initial @ blackout_values(problem, policy))
         return Evaluation(value, True, 0.0, "walk along sequences", policy.sequences.size)
     value, met = 0.0, 0
@@ -88,7 +102,7 @@ def evaluate(
         met += len(reached)
         for info, weight in reached.items():
             b = current(problem, info)
-            value += weight * float(b @ problem.mdp.rewards[info.h] @ chances(problem, policy, info))
+            value += weight * float(b @ problem.mdp.rewards[info.h] @ chances_of(problem, policy, info))
     return Evaluation(value, True, 0.0, "walk forward", met)
 
 
@@ -108,7 +122,7 @@ def visits(problem: ImpairedMDP, policy: Policy, max_states: int) -> Iterator[di
         following: dict[Information, float] = {}
         if h + 1 < problem.horizon:
             for info, weight in reached.items():
-                for a, chance in enumerate(chances(problem, policy, info)):
+                for a, chance in enumerate(chances_of(problem, policy, info)):
                     if chance > 0:
                         for p, info2 in moves(problem, info, a):
                             following[info2] = following.get(info2, 0.0) + weight * float(chance) * p
@@ -117,13 +131,6 @@ def visits(problem: ImpairedMDP, policy: Policy, max_states: int) -> Iterator[di
                     return
         reached = following
         met += len(reached)
-
-
-def chances(problem: ImpairedMDP, policy: Policy, info: Information) -> Floats:
-    """What is done on `info`: what was under way before the start, then what the policy says."""
-    if info.h < problem.actuation:
-        return np.asarray(np.eye(problem.n_actions)[problem.pending[info.h]])
-    return policy.probabilities(info)
 
 
 def unimpaired(problem: ImpairedMDP) -> ImpairedMDP:

@@ -11,6 +11,9 @@ counted along, so playing the full-information plan on it is exact, and needs no
 
 from __future__ import annotations
 
+from functools import partial
+from typing import Any
+
 import numpy as np
 from numpy.typing import NDArray
 
@@ -20,6 +23,8 @@ from oldlight.planning.delay import DelayModel, Floats, Induction, action_type
 from oldlight.planning.loss import plan_loss
 from oldlight.policies import BlackoutPolicy, FunctionPolicy, MarkovPolicy
 from oldlight.problem import ImpairedMDP
+
+Ints = NDArray[Any]
 
 
 def full_information(problem: ImpairedMDP) -> MarkovPolicy:
@@ -34,7 +39,11 @@ def full_information(problem: ImpairedMDP) -> MarkovPolicy:
 def most_likely(problem: ImpairedMDP) -> FunctionPolicy:
     """The full-information plan on the most likely current state (ties: the lowest)."""
     plan = full_information(problem).actions
-    return FunctionPolicy(lambda info: int(plan[info.h, _mode(current(problem, info))]), problem.n_actions)
+    return FunctionPolicy(partial(_on_most_likely, problem, plan), problem.n_actions)
+
+
+def _on_most_likely(problem: ImpairedMDP, plan: Ints, info: Information) -> int:
+    return int(plan[info.h, _mode(current(problem, info))])
 
 
 def _mode(b: Floats) -> int:
@@ -44,12 +53,11 @@ def _mode(b: Floats) -> int:
 def memoryless(problem: ImpairedMDP) -> FunctionPolicy:
     """The full-information plan on the newest visible state; on the most likely first state until one is seen."""
     plan = full_information(problem).actions
-    first = _mode(problem.initial)
+    return FunctionPolicy(partial(_on_newest, plan, _mode(problem.initial)), problem.n_actions)
 
-    def choose(info: Information) -> int:
-        return int(plan[info.h, first if info.state is None else info.state])
 
-    return FunctionPolicy(choose, problem.n_actions)
+def _on_newest(plan: Ints, first: int, info: Information) -> int:
+    return int(plan[info.h, first if info.state is None else info.state])
 
 
 def qmdp(problem: ImpairedMDP) -> FunctionPolicy:
@@ -66,8 +74,11 @@ def open_loop(problem: ImpairedMDP, tolerance: float = 0.0) -> FunctionPolicy:
     blind = ImpairedMDP(problem.mdp.replace(initial=rho), Loss(seen=0.0), actuation=late, pending=problem.pending)
     plan = plan_loss(blind, tolerance, None, False).policy
     assert isinstance(plan, BlackoutPolicy)
-    sequence: NDArray[np.int64] = plan.sequences[0, 0, 0]
-    return FunctionPolicy(lambda info: int(sequence[info.h]), problem.n_actions)
+    return FunctionPolicy(partial(_by_time, plan.sequences[0, 0, 0]), problem.n_actions)
+
+
+def _by_time(sequence: Ints, info: Information) -> int:
+    return int(sequence[info.h])
 
 
 def certain(problem: ImpairedMDP) -> bool:

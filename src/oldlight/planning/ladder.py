@@ -51,8 +51,7 @@ class Rung:
             raise ValueError(f"depth is {k}, expected at least the actuation delay {problem.actuation}")
         self.problem, self.k = problem, k
         self.shorter = problem.behind(CappedDelay(problem.channel, k - problem.actuation))
-        layout, need = checked_layout(self.shorter, max_bytes, policy=False)
-        self.bytes = max(need, 8 * layout.size)
+        layout, self.bytes = checked_layout(self.shorter, max_bytes, policy=False, kept=True)
         self.size = layout.size
         self.model = DelayModel(self.shorter, layout)
         self.stages: list[Stage] = []

@@ -29,6 +29,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -228,33 +229,39 @@ def plan_loss(
     sequences[0, 0, 0, :d] = decode(int(first), d, A)
     sequences[0, 0, 0, d:] = search.sequences(0, problem.initial[None], np.array([first]))[0]
 
-    def node(info: Information) -> tuple[int, Floats, int]:
-        """The settled step, its belief, and the queue since."""
-        u, (begin, b) = info.h - d, newest(problem, info)
-        return u, push(problem, b, begin, info.queue[: u - begin]), encode(info.queue[u - begin :], A)
-
-    def q_values(info: Information) -> Floats:
-        if info.h < d:  # nothing is settled yet: the best queue that goes on from here, for each action
-            digit = A**info.h
-            same = [i for i, code in enumerate(queues) if code % digit == encode(info.queue, A)]
-            values = np.full(A, -np.inf)
-            for i in same:
-                a = queues[i] // digit % A
-                values[a] = max(values[a], low[i])
-            return np.asarray(values - earned(problem, problem.initial, 0, info.queue))
-        u, b, code = node(info)
-        queue = decode(code, d, A)
-        return np.asarray(search.q_values(u, b, code) - earned(problem, b, u, queue))
-
-    def elsewhere(info: Information) -> int:
-        return int(q_values(info).argmax())
-
-    policy = BlackoutPolicy(sequences, A, d, elsewhere)
+    answers = _Answers(problem, search, queues, low)
+    policy = BlackoutPolicy(sequences, A, d, answers.action)
     starts = blackout_values(problem, policy)
     value = float(problem.initial @ starts)
     exact = tolerance == 0 or upper <= value
     work = Work(search.nodes, time.perf_counter() - began, search.bytes, search.rounding)
-    return Solution(problem, value, policy, value, value if exact else upper, exact, starts, work, q_values)
+    return Solution(problem, value, policy, value, value if exact else upper, exact, starts, work, answers.q)
+
+
+@dataclass(frozen=True, eq=False)
+class _Answers:
+    """Q-values at any information state, from the tables of a finished search."""
+
+    problem: ImpairedMDP
+    search: Search
+    queues: NDArray[np.int64]  # the queues that the agent can have when step 0 is settled
+    low: Floats  # and their values
+
+    def q(self, info: Information) -> Floats:
+        problem, d, A = self.problem, self.search.d, self.problem.n_actions
+        if info.h < d:  # nothing is settled yet: the best queue that goes on from here, for each action
+            values = np.full(A, -np.inf)
+            digit = A**info.h
+            going_on = self.queues % digit == encode(info.queue, A)
+            np.maximum.at(values, self.queues[going_on] // digit % A, self.low[going_on])
+            return np.asarray(values - earned(problem, problem.initial, 0, info.queue))
+        begin, b = newest(problem, info)
+        u = info.h - d
+        b, queue = push(problem, b, begin, info.queue[: u - begin]), info.queue[u - begin :]
+        return np.asarray(self.search.q_values(u, b, encode(queue, A)) - earned(problem, b, u, queue))
+
+    def action(self, info: Information) -> int:
+        return int(self.q(info).argmax())
 
 
 def after_the_end(problem: ImpairedMDP, d: int) -> Floats:

@@ -28,7 +28,8 @@ from oldlight.information import Information, Layout, belief
 from oldlight.mdp import TabularMDP
 from oldlight.planning import Solution, solve
 from oldlight.planning.evaluation import Evaluation, evaluate
-from oldlight.planning.gap import Gap, Sweep, gap, sweep
+from oldlight.planning.gap import Gap, gap
+from oldlight.planning.sweep import Sweep, sweep
 from oldlight.policies import (
     BeliefPolicy,
     BlackoutPolicy,

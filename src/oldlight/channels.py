@@ -26,110 +26,19 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
-from functools import cached_property
 from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from oldlight import checks
+from oldlight.delay_law import DelayLaw, fold
+from oldlight.link import Link, steps_of
 
 Floats = NDArray[np.float64]
 
 
-@dataclass(frozen=True, eq=False)
-class DelayLaw:
-    """A delay channel written out for a process with H steps, S states, A actions.
-
-    first: pmf of d_0, shape (≤ H+1,).
-    interarrival: pmf of Δ_i, shape (1 or H, 1 or S, 1 or A, K ≤ H+1): axes (i, s, a, δ); a 1 stands for "does not matter".
-    cap: no delay is longer than this (H if nothing caps it before).
-    """
-
-    horizon: int
-    first: Floats
-    interarrival: Floats
-    cap: int
-
-    @cached_property
-    def at_risk(self) -> Floats:
-        """P(Δ_i ≥ δ | s, a), axes (i, s, a, δ)."""
-        return np.minimum(np.cumsum(self.interarrival[..., ::-1], axis=-1)[..., ::-1], 1.0)
-
-    @cached_property
-    def hazard(self) -> Floats:
-        """θ_i(s, a, δ), axes (i, s, a, δ); 1 where nobody waits that long."""
-        last = np.concatenate([self.at_risk[..., 1:], np.zeros_like(self.at_risk[..., :1])], axis=-1) == 0
-        return np.where(last, 1.0, np.minimum(self.interarrival / np.where(last, 1.0, self.at_risk), 1.0))
-
-    @cached_property
-    def first_hazard(self) -> Floats:
-        """P(d_0 = δ | d_0 ≥ δ) for δ = 0..H; 1 where nobody waits that long."""
-        pmf = np.zeros(self.horizon + 1)
-        pmf[: len(self.first)] = self.first
-        tail = np.cumsum(pmf[::-1])[::-1]
-        last = np.append(tail[1:], 0.0) == 0
-        return np.where(last, 1.0, pmf / np.where(last, 1.0, tail))
-
-    def at_step(self, table: Floats, i: int) -> Floats:
-        """The rows of step i of `hazard`, `at_risk` or `interarrival`, axes (s, a, δ)."""
-        row: Floats = table[min(max(i, 0), table.shape[0] - 1)]
-        return row
-
-    @cached_property
-    def feasible_delays(self) -> NDArray[np.bool_]:
-        """Axes (i, d): can the observation of step i be delayed by exactly d (d = 0..cap)?"""
-        H, cap = self.horizon, self.cap
-        possible = np.zeros((H, cap + 1), dtype=bool)
-        for d in np.flatnonzero(self.first > 0):
-            possible[0, min(int(d), cap)] = True
-        for i in range(H - 1):
-            support = np.flatnonzero((self.at_step(self.interarrival, i) > 0).any(axis=(0, 1)))
-            for d in np.flatnonzero(possible[i]):
-                possible[i + 1, np.minimum(int(d) + support, cap)] = True
-        return possible
-
-    @property
-    def max_delay(self) -> int:
-        """The longest delay that can occur (the paper's D − 1)."""
-        return int(np.flatnonzero(self.feasible_delays.any(axis=0))[-1])
-
-    @property
-    def constant(self) -> int | None:
-        """d if every observation is exactly d late, else None."""
-        once = np.flatnonzero(self.feasible_delays.any(axis=0))
-        return int(once[0]) if len(once) == 1 else None
-
-    def shifted(self, k: int) -> DelayLaw:
-        """The same law with every delay longer by k."""
-        first = _fold(np.concatenate([np.zeros(min(k, self.horizon)), self.first]), self.horizon)
-        return DelayLaw(self.horizon, first, self.interarrival, min(self.cap + k, self.horizon))
-
-    def longest_wait(self, i: int) -> int:
-        """The largest δ that an agent can meet while it waits for the observation of step i + 1."""
-        return int(np.flatnonzero((self.at_step(self.interarrival, i) > 0).any(axis=(0, 1)))[-1])
-
-    def chance_longer(self, k: int) -> float:
-        """The largest chance, over all ways of acting, that a cap at k changes what the agent sees."""
-        H = self.horizon
-        if k >= self.max_delay or k >= H:
-            return 0.0
-        # worst[d] = the largest chance that some later observation that could still be seen is more than k late
-        worst = np.zeros(k + 1)
-        for i in range(H - 2 - k, -1, -1):
-            pmf = self.at_step(self.interarrival, i)
-            K = pmf.shape[-1]
-            now = np.empty(k + 1)
-            for d in range(k + 1):
-                stay = pmf[..., : max(0, k - d + 1)]
-                beyond = pmf[..., max(0, k - d + 1) :].sum(axis=-1)
-                now[d] = (beyond + stay @ worst[d : d + stay.shape[-1]]).max() if K else 0.0
-            worst = now
-        start = self.first[: k + 1]
-        return float(min(1.0, start @ worst[: len(start)] + self.first[k + 1 :].sum()))
-
-
-class DelayChannel:
+class DelayChannel(Link):
     """Base of the channels that delay: a subclass says how to write itself out as a `DelayLaw`."""
 
     def law(self, horizon: int, n_states: int, n_actions: int) -> DelayLaw:
@@ -149,13 +58,7 @@ def _write_out(first: Floats, interarrival: Floats, H: int, S: int, A: int, *, w
                 f"{who}: interarrival has shape {interarrival.shape}; its axes are (step, state, action, δ), each 1 or the "
                 f"process's own size ({H}, {S}, {A}), and {name} do not fit. For one law per step write law[:, None, None, :]"
             )
-    return DelayLaw(H, _fold(first, H), _fold(interarrival.reshape(shape), H), H)
-
-
-def _fold(pmf: Floats, H: int) -> Floats:
-    if pmf.shape[-1] > H + 1:
-        pmf = np.concatenate([pmf[..., :H], pmf[..., H:].sum(axis=-1, keepdims=True)], axis=-1)
-    return checks.frozen(pmf)
+    return DelayLaw(H, fold(first, H), fold(interarrival.reshape(shape), H), H)
 
 
 @dataclass(frozen=True)
@@ -166,6 +69,11 @@ class ConstantDelay(DelayChannel):
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "d", checks.whole("ConstantDelay: d", self.d))
+
+    @classmethod
+    def from_ms(cls, delay_ms: float, *, period_ms: float) -> ConstantDelay:
+        """`delay_ms` milliseconds at a control period of `period_ms`: whole steps, rounded up."""
+        return cls(steps_of(delay_ms, period_ms)).with_period(period_ms)
 
     def law(self, horizon: int, n_states: int, n_actions: int) -> DelayLaw:
         first = np.zeros(min(self.d, horizon) + 1)
@@ -244,6 +152,12 @@ class GeometricDelay(_IndependentDelay):
     p: float
     first: Any = None
 
+    @classmethod
+    def from_ms(cls, mean_ms: float, *, period_ms: float, first: Any = None) -> GeometricDelay:
+        """The law whose Δ has the mean `mean_ms` milliseconds at a control period of `period_ms`."""
+        mean = checks.positive("mean_ms", mean_ms) / checks.positive("period_ms", period_ms)
+        return cls(1.0 / (1.0 + mean), first).with_period(period_ms)
+
     def __post_init__(self) -> None:
         object.__setattr__(self, "p", checks.probability("GeometricDelay: p", self.p))
         object.__setattr__(self, "first", _check_first(type(self).__name__, self.first))
@@ -262,10 +176,7 @@ class HeavyTailedDelay(_IndependentDelay):
 
     def __post_init__(self) -> None:
         for name in ("alpha", "scale"):
-            value = checks.real(f"HeavyTailedDelay: {name}", getattr(self, name))
-            if value <= 0:
-                raise ValueError(f"HeavyTailedDelay: {name} is {value:.12g}, expected a number > 0")
-            object.__setattr__(self, name, value)
+            object.__setattr__(self, name, checks.positive(f"HeavyTailedDelay: {name}", getattr(self, name)))
         object.__setattr__(self, "first", _check_first(type(self).__name__, self.first))
 
     def _tail(self, k: NDArray[np.int64]) -> Floats:
@@ -310,6 +221,16 @@ class EmpiricalDelay(DelayChannel):
             )
         self.first = _histogram("delays", [0] if delays is None else delays)
         self.interarrival = _histogram("interarrival", [0] if interarrival is None else interarrival)
+
+    @classmethod
+    def from_ms(cls, delays_ms: Iterable[float] | Mapping[float, float], *, period_ms: float) -> EmpiricalDelay:
+        """Measured delays in milliseconds, samples or weights, at a control period of `period_ms`: rounded up to steps."""
+        pairs = delays_ms.items() if isinstance(delays_ms, Mapping) else ((x, 1.0) for x in delays_ms)
+        weights: dict[int, float] = {}
+        for delay, weight in pairs:
+            late = steps_of(delay, period_ms)
+            weights[late] = weights.get(late, 0.0) + weight
+        return cls(weights).with_period(period_ms)
 
     def law(self, horizon: int, n_states: int, n_actions: int) -> DelayLaw:
         return _write_out(self.first, self.interarrival, horizon, n_states, n_actions, who="EmpiricalDelay")
@@ -366,7 +287,7 @@ class CappedDelay(DelayChannel):
         return DelayLaw(horizon, first, inner.interarrival, cap)
 
 
-class LossChannel:
+class LossChannel(Link):
     """Base of the channels that lose: `rates(H)` are the chances to be seen, `lost` draws what is lost in n episodes."""
 
     independent = True  # is each observation lost independently of the others?
@@ -455,7 +376,7 @@ class BurstyLoss(LossChannel):
 
 
 @dataclass(frozen=True, init=False)
-class Lossy:
+class Lossy(Link):
     """Late and lossy: each observation is lost, or travels with `delay`. Give seen = λ, rate = 1 − λ, or loss = a channel."""
 
     delay: DelayChannel

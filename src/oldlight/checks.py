@@ -80,6 +80,14 @@ def real(name: str, value: Any) -> float:
     return number
 
 
+def positive(name: str, value: Any) -> float:
+    """A finite number > 0."""
+    number = real(name, value)
+    if number <= 0:
+        raise ValueError(f"{name} is {number:.12g}, expected a number > 0")
+    return number
+
+
 def whole(name: str, value: Any, *, least: int = 0, most: int | None = None) -> int:
     """A whole number in [least, most]."""
     allowed = f"a whole number ≥ {least}" if most is None else f"a whole number in {least}..{most}"
@@ -112,7 +120,7 @@ def frozen(array: NDArray[Any]) -> NDArray[Any]:
     return copy
 
 
-def write_file(path: str | os.PathLike[str], fill: Callable[[IO[bytes]], None]) -> Path:
+def write_file(path: str | os.PathLike[str], fill: Callable[[IO[bytes]], object]) -> Path:
     """Write to a temporary name beside `path`, then move into place: a fault never leaves half a file."""
     target = Path(path)
     if not target.parent.is_dir():
@@ -128,6 +136,11 @@ def write_file(path: str | os.PathLike[str], fill: Callable[[IO[bytes]], None]) 
         temporary.unlink(missing_ok=True)
         raise
     return target
+
+
+def write_text(path: str | os.PathLike[str], text: str) -> Path:
+    """Write a text file in UTF-8."""
+    return write_file(path, lambda stream: stream.write(text.encode("utf-8")))
 
 
 def save_arrays(path: str | os.PathLike[str], **arrays: ArrayLike) -> Path:

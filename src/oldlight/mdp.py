@@ -167,9 +167,7 @@ class TabularMDP:
         u = checks.real("discount", discount)
         if not 0.0 <= u < 1.0:
             raise ValueError(f"discount is {u:.12g}, expected a number in [0, 1)")
-        epsilon = checks.real("tolerance", tolerance)
-        if epsilon <= 0:
-            raise ValueError(f"tolerance is {epsilon:.12g}, expected a number > 0")
+        epsilon = checks.positive("tolerance", tolerance)
         R = checks.finite_array("rewards", rewards, ("s", "a"))
         largest = float(np.abs(R).max())
         H = 1
@@ -346,7 +344,7 @@ class TabularMDP:
         for key, labels in (("states", self.states), ("actions", self.actions)):
             if labels is not None:
                 lines.append(f"{key} = [{', '.join(_quote(label) for label in labels)}]")
-        return checks.write_file(text_path, lambda stream: _write_text(stream, "\n".join(lines) + "\n"))
+        return checks.write_text(text_path, "\n".join(lines) + "\n")
 
     @classmethod
     def load(cls, path: str | os.PathLike[str]) -> TabularMDP:
@@ -398,7 +396,3 @@ def _quote(text: str) -> str:
     import json
 
     return json.dumps(text, ensure_ascii=False).replace("\x7f", "\\u007f")
-
-
-def _write_text(stream: Any, text: str) -> None:
-    stream.write(text.encode("utf-8"))

@@ -23,7 +23,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from oldlight import checks
-from oldlight.channels import CappedDelay, Channel, ConstantDelay, DelayChannel, DelayLaw, LossChannel, Lossy
+from oldlight.channels import CappedDelay, Channel, ConstantDelay, DelayChannel, LossChannel, Lossy
+from oldlight.delay_law import DelayLaw
 from oldlight.mdp import TabularMDP
 
 Floats = NDArray[np.float64]
@@ -154,6 +155,11 @@ class ImpairedMDP:
     def behind(self, channel: Channel) -> ImpairedMDP:
         """The same process, start and actuation behind another channel."""
         return ImpairedMDP(self.mdp, channel, start=self.start, actuation=self.actuation, pending=self.pending)
+
+    @property
+    def period_ms(self) -> float | None:
+        """The control period in milliseconds, if the channel carries one."""
+        return self.channel.period_ms
 
     @property
     def reward_span(self) -> float:

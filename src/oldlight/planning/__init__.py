@@ -24,6 +24,7 @@ from oldlight.planning.delay import (
 )
 from oldlight.planning.progress import shown
 from oldlight.planning.solution import Solution, Work
+from oldlight.planning.values_at import q_values
 from oldlight.policies import MarkovPolicy, TablePolicy
 from oldlight.problem import ImpairedMDP, checked_problem
 

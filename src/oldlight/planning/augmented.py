@@ -223,9 +223,11 @@ def _write(problem: ImpairedMDP, past: bool, max_bytes: int | None) -> Augmented
     if past and problem.seen is not None:
         raise ValueError(f"past_reward is for delay: what {problem.channel!r} loses never arrives. Use augmented")
     segments += _after_the_end(problem, segments) if past else []
-    end, largest = sum(x.size for x in segments), max(x.size for x in segments)
+    end, moving = sum(x.size for x in segments), [x.size for x in segments if past or x.h < H - 1]
     wide = S if problem.seen is not None else 1 + int(np.count_nonzero(problem.mdp.transitions)) // (H * S * A)
-    need = A * (end * (24 * wide + 64) + largest * (24 * wide + 80))  # the rows, and work on one segment
+    need = A * (
+        wide * (24 * sum(moving) + 64 * max(moving, default=0)) + 144 * end
+    )  # all rows, and work on one segment
     limit = default_limit() if max_bytes is None else checks.whole("max_bytes", max_bytes, least=1)
     if need > limit:
         raise checks.TooLarge(

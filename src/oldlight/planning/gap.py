@@ -22,14 +22,12 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from oldlight.channels import Channel, ConstantDelay, Loss
 from oldlight.checks import TooLarge
 from oldlight.information import Information, current, settled_late
-from oldlight.mdp import TabularMDP
 from oldlight.planning import Solution, solve
 from oldlight.planning.evaluation import unimpaired, visits
 from oldlight.policies import MarkovPolicy, Policy, TablePolicy
-from oldlight.problem import ImpairedMDP, WarmStart
+from oldlight.problem import ImpairedMDP
 
 Floats = NDArray[np.float64]
 Measure = dict[Information, float]
@@ -212,68 +210,3 @@ def _too_many(max_states: int) -> TooLarge:
         f"the visitation measures of Proposition 4 have more than {max_states:,} information states; raise max_states in "
         "gap(problem, max_states=...), or take a shorter horizon or delay. The gap itself does not need them"
     )
-
-
-@dataclass(frozen=True, eq=False)
-class Sweep:
-    """The price along a line of channels: `labels[i]` (a delay, a loss rate, or a channel) and `gaps[i]`."""
-
-    name: str
-    labels: list[Any]
-    gaps: list[Gap]
-
-    @property
-    def values(self) -> Floats:
-        """The gaps as numbers."""
-        return np.array([g.value for g in self.gaps])
-
-    @property
-    def rows(self) -> list[dict[str, Any]]:
-        """One dictionary per channel, for a table or a file; `step` is the price of one label more."""
-        rows: list[dict[str, Any]] = []
-        for i, (label, g) in enumerate(zip(self.labels, self.gaps, strict=True)):
-            more = self.gaps[i].impaired - self.gaps[i - 1].impaired if i else 0.0
-            rows.append({self.name: label, "full": g.full, "impaired": g.impaired, "gap": g.value, "step": -more})
-        return rows
-
-    def plot(self, ax: Any = None) -> Any:
-        """Draw the gap along the sweep on a matplotlib axes; returns the axes."""
-        if ax is None:
-            from matplotlib.figure import Figure
-
-            ax = Figure(layout="constrained").subplots()
-        numeric = all(isinstance(x, int | float) for x in self.labels)
-        x = self.labels if numeric else range(len(self.gaps))
-        ax.plot(x, self.values, marker="o")
-        if not numeric:
-            ax.set_xticks(list(x), [str(label) for label in self.labels], rotation=30, ha="right")
-        ax.set_xlabel(self.name)
-        ax.set_ylabel("price: value with full information − best executable")
-        ax.set_ylim(bottom=0)
-        return ax
-
-
-def sweep(
-    mdp: TabularMDP,
-    *,
-    delays: Iterable[int] | None = None,
-    losses: Iterable[float] | None = None,
-    channels: Iterable[Channel] | None = None,
-    start: WarmStart | None = None,
-    **options: Any,
-) -> Sweep:
-    """The gap for each constant delay, each rate of loss, or each channel: exactly one of the three is given."""
-    given = [x is not None for x in (delays, losses, channels)]
-    links: list[Any]
-    if sum(given) != 1:
-        raise ValueError("sweep takes exactly one of delays=[0, 1, 2], losses=[0, .1, .2] and channels=[...]")
-    if delays is not None:
-        name, labels = "delay", list[Any](delays)
-        links = [ConstantDelay(d) for d in labels]
-    elif losses is not None:
-        name, labels = "loss rate", list[Any](losses)
-        links = [Loss(rate=x) for x in labels]
-    else:
-        name, labels = "channel", list[Any](channels or [])
-        links = labels
-    return Sweep(name, labels, [gap(ImpairedMDP(mdp, link, start=start), **options) for link in links])

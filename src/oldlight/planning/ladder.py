@@ -28,10 +28,11 @@ from numpy.typing import NDArray
 from oldlight.channels import CappedDelay, DelayChannel
 from oldlight.checks import TooLarge
 from oldlight.information import Information, current, moves, newest, push
-from oldlight.planning.delay import DelayModel, Induction, Stage, by_start, checked_layout, q_values
+from oldlight.planning.delay import DelayModel, Induction, Stage, by_start, checked_layout
 from oldlight.planning.evaluation import Evaluation, evaluate
 from oldlight.planning.progress import shown
 from oldlight.planning.solution import Solution, Work
+from oldlight.planning.values_at import q_values
 from oldlight.policies import FunctionPolicy
 from oldlight.problem import ImpairedMDP
 from oldlight.simulation import simulate

@@ -39,9 +39,10 @@ from oldlight.channels import ConstantDelay
 from oldlight.checks import TooLarge
 from oldlight.information import Information, Layout, decode, encode, newest, push, settled_late
 from oldlight.machine import default_limit, human
-from oldlight.planning.delay import DelayModel, Induction, action_type, earned
+from oldlight.planning.delay import DelayModel, Induction, action_type
 from oldlight.planning.progress import shown
 from oldlight.planning.solution import Solution, Work
+from oldlight.planning.values_at import earned
 from oldlight.policies import BlackoutPolicy
 from oldlight.problem import ImpairedMDP
 

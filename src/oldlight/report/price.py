@@ -14,7 +14,7 @@ from typing import Any
 
 from oldlight.checks import write_file
 from oldlight.instances import sensing_chain
-from oldlight.planning.gap import Sweep, sweep
+from oldlight.planning.sweep import Sweep, sweep
 from oldlight.problem import WarmStart
 
 DELAYS = range(7)

@@ -1,0 +1,118 @@
+"""The price along a line of channels: what is one more step, one more millisecond, one more percent of loss worth?"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from oldlight import checks
+from oldlight.channels import Channel, ConstantDelay, Loss
+from oldlight.mdp import TabularMDP
+from oldlight.planning.gap import Gap, gap
+from oldlight.problem import ImpairedMDP, WarmStart
+
+Floats = NDArray[np.float64]
+
+
+@dataclass(frozen=True, eq=False)
+class Sweep:
+    """`labels[i]` (a delay in steps or in milliseconds, a loss rate, or a channel) and `gaps[i]`."""
+
+    name: str
+    labels: list[Any]
+    gaps: list[Gap]
+    period_ms: float | None = None
+
+    @property
+    def values(self) -> Floats:
+        """The gaps as numbers."""
+        return np.array([g.value for g in self.gaps])
+
+    @property
+    def rows(self) -> list[dict[str, Any]]:
+        """One dictionary per channel, for a table or a file.
+
+        `more` is what the channel costs more than the row before it; of delays in milliseconds or with a control period also
+        `per ms`, of loss rates also `per percent`: that cost divided by how much longer or lossier the link became.
+        """
+        rows: list[dict[str, Any]] = []
+        for i, (label, g) in enumerate(zip(self.labels, self.gaps, strict=True)):
+            row: dict[str, Any] = {self.name: label}
+            late = getattr(g.problem.channel, "d", None)
+            if self.period_ms is not None and late is not None:
+                row |= {"delay": late, "delay ms": label if self.name == "delay ms" else late * self.period_ms}
+            row |= {"full": g.full, "impaired": g.impaired, "gap": g.value}
+            row["more"] = self.gaps[i - 1].impaired - g.impaired if i else 0.0
+            unit, scale = self._unit()
+            if unit:
+                change = (label - self.labels[i - 1]) * scale if i else 0.0
+                row[unit] = row["more"] / change if change else 0.0
+            rows.append(row)
+        return rows
+
+    def _unit(self) -> tuple[str, float]:
+        """The unit a price is quoted in, and how many of them one label is."""
+        if self.name == "loss rate":
+            return "per percent", 100.0
+        if self.name == "delay ms":
+            return "per ms", 1.0
+        return ("per ms", self.period_ms) if self.name == "delay" and self.period_ms is not None else ("", 1.0)
+
+    def plot(self, ax: Any = None) -> Any:
+        """Draw the gap along the sweep on a matplotlib axes; returns the axes."""
+        if ax is None:
+            from matplotlib.figure import Figure
+
+            ax = Figure(layout="constrained").subplots()
+        numeric = all(isinstance(x, int | float) for x in self.labels)
+        x = self.labels if numeric else range(len(self.gaps))
+        ax.plot(x, self.values, marker="o")
+        if not numeric:
+            ax.set_xticks(list(x), [str(label) for label in self.labels], rotation=30, ha="right")
+        ax.set_xlabel(self.name)
+        ax.set_ylabel("price: value with full information − best executable")
+        ax.set_ylim(bottom=0)
+        return ax
+
+
+def sweep(
+    mdp: TabularMDP,
+    *,
+    delays: Iterable[int] | None = None,
+    delays_ms: Iterable[float] | None = None,
+    losses: Iterable[float] | None = None,
+    channels: Iterable[Channel] | None = None,
+    period_ms: float | None = None,
+    start: WarmStart | None = None,
+    **options: Any,
+) -> Sweep:
+    """The gap for each constant delay (in steps, or in milliseconds at a control period), rate of loss, or channel.
+
+    Exactly one of the four lists is given; `options` go to `solve`.
+    """
+    if sum(x is not None for x in (delays, delays_ms, losses, channels)) != 1:
+        raise ValueError(
+            "sweep takes exactly one of delays=[0, 1], delays_ms=[0, 15], losses=[0, .1] and channels=[...]"
+        )
+    if period_ms is not None:
+        checks.positive("period_ms", period_ms)
+    links: list[Any]
+    if delays is not None:
+        name, labels = "delay", list[Any](delays)
+        links = [ConstantDelay(d) for d in labels]
+    elif delays_ms is not None:
+        if period_ms is None:
+            raise ValueError("delays_ms needs the control period: sweep(mdp, delays_ms=[...], period_ms=20)")
+        name, labels = "delay ms", list[Any](delays_ms)
+        links = [ConstantDelay.from_ms(x, period_ms=period_ms) for x in labels]
+    elif losses is not None:
+        name, labels = "loss rate", list[Any](losses)
+        links = [Loss(rate=x) for x in labels]
+    else:
+        name, labels = "channel", list[Any](channels or [])
+        links = labels
+    return Sweep(name, labels, [gap(ImpairedMDP(mdp, link, start=start), **options) for link in links], period_ms)

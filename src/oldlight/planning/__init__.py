@@ -20,7 +20,6 @@ from oldlight.planning.delay import (
     action_type,
     by_start,
     checked_layout,
-    q_values,
 )
 from oldlight.planning.progress import shown
 from oldlight.planning.solution import Solution, Work

@@ -225,9 +225,7 @@ def _write(problem: ImpairedMDP, past: bool, max_bytes: int | None) -> Augmented
     segments += _after_the_end(problem, segments) if past else []
     end, moving = sum(x.size for x in segments), [x.size for x in segments if past or x.h < H - 1]
     wide = S if problem.seen is not None else 1 + int(np.count_nonzero(problem.mdp.transitions)) // (H * S * A)
-    need = A * (
-        wide * (24 * sum(moving) + 64 * max(moving, default=0)) + 144 * end
-    )  # all rows, and work on one segment
+    need = A * (wide * (24 * sum(moving) + 64 * max(moving, default=0)) + 96 * end)  # all rows, work on one segment
     limit = default_limit() if max_bytes is None else checks.whole("max_bytes", max_bytes, least=1)
     if need > limit:
         raise checks.TooLarge(

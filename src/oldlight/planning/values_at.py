@@ -1,4 +1,4 @@
-"""Q-values at one information state, from the values of the next time: the recursion of `oldlight.planning.delay` for one queue."""
+"""Q-values at one information state: the recursion of `oldlight.planning.delay` for one queue, from the next time's values."""
 
 from __future__ import annotations
 

@@ -8,22 +8,22 @@
     p_aug, loss:   λ_u·p(s_u|s_t, a_t..a_{u−1})            to (u, s_u, a_u..a_h, 0),   u = h + 1 − d settled d late
                    1 − λ_u                                 to (t, s_t, a_t..a_h, δ + 1)
 
-Before anything is seen, rho plays the part of the law of s_t, and under delay the hazard of d_0 that of θ. If the queue is
-empty, a_t is the action being taken. The last step leads to one absorbing *end* state without reward.
+Before anything is seen, rho plays the part of the law of s_t, and under delay the hazard of d_0 that of θ. If the queue
+is empty, a_t is the action being taken. The last step leads to one absorbing *end* state without reward.
 
-**Past-reward twin** (`past_reward`; delay). The same information states while h < H, then one forced arrival a step, with
-the queue cut off after a_{H−1}; the first forced arrival is the one that follows step H − 1, a case that the paper leaves
-out; if nothing has been seen by then it is that of step 0, drawn from rho. 2H steps (H + lead after a longer warm start).
-Every executable policy has the same value in both, whatever it does after step H − 1 (Proposition 1):
+**Past-reward twin** (`past_reward`; delay). The same information states while h < H, then one forced arrival a step
+with the queue cut off after a_{H−1}, 2H steps in all (H + lead after a longer warm start). The first forced arrival
+follows step H − 1, a case that the paper leaves out; if nothing has been seen by then it is that of step 0, drawn from
+rho. Every executable policy has the same value in both, whatever it does after step H − 1 (Proposition 1). The reward:
 
     r̃_aug(τ_h, a_h) = r_t(s_t, a_t)·1{δ = 0}·1{0 ≤ t < H}
 
-**Index.** States come in *segments* of equal (h, t, δ), hence of equal queue length m: state s with queue code c stands at
-offset + s·A^m + c, or offset + c where nothing has been seen (codes: `oldlight.information`). Under delay the segments are
-those of `Layout` and the index is `Layout.index(info)`; under loss they go by time, shortest queue first, nothing seen
-last. The twin's own follow by time, shortest queue first; the end comes last. Places that no episode reaches are kept; what
-has nowhere to go from there goes to the end. Rows of the transition matrix are pairs i·A + a. Before late actions take
-effect (h < actuation) every a stands for the one under way.
+**Index.** States come in *segments* of equal (h, t, δ), so of equal queue length m: state s with queue code c stands at
+offset + s·A^m + c, or offset + c where nothing has been seen (codes: `oldlight.information`). Under delay the segments
+are those of `Layout` and the index is `Layout.index(info)`; under loss they go by time, shortest queue first, nothing
+seen last. The twin's own follow by time, shortest queue first; the end comes last. Places that no episode reaches are
+kept; what has nowhere to go from there goes to the end. Rows of the transition matrix are pairs i·A + a. Before late
+actions take effect (h < actuation) every a stands for the one under way.
 
 **Other solvers.** In each, v0[i] is the most that can be earned from state i on, and v0 @ model.initial is the value.
 
@@ -159,8 +159,8 @@ def to_quantecon(model: AugmentedMDP) -> tuple[Floats, Any, Ints, Ints]:
 
 
 def to_mdptoolbox(model: AugmentedMDP) -> tuple[list[Any], Floats]:
-    """(P, R) of `mdptoolbox.mdp.FiniteHorizon`: a sparse n × n matrix for each action, and (n, A); see the module's text.
-    Rows are divided by their sums, because none may be off by more than 2e-15 there."""
+    """(P, R) of `mdptoolbox.mdp.FiniteHorizon`: a sparse n × n matrix for each action, and (n, A); call as above. Rows
+    are divided by their sums, because none may be off by more than 2e-15 there."""
     P = [model.transitions[a :: model.problem.n_actions] for a in range(model.problem.n_actions)]
     for matrix in P:
         matrix.data /= np.repeat(np.asarray(matrix.sum(axis=1)).reshape(-1), np.diff(matrix.indptr))
@@ -251,7 +251,7 @@ def _write(problem: ImpairedMDP, past: bool, max_bytes: int | None) -> Augmented
 
 
 def _follow(problem: ImpairedMDP, x: Segment, n: int, future: Floats) -> Floats:
-    """E[ future[s_{t+n}, k] | s_t, a_t..a_{t+n−1} ], axes [s_t·A^n + code, k]; [code, k] from rho if nothing is seen."""
+    """E[ future[s_{t+n}, k] | s_t, a_t..a_{t+n−1} ], axes [s_t·A^n + code, k]; from rho, [code, k], at a root."""
     t, (S, width) = x.t or 0, future.shape
     out = future[:, None, :]  # [s, code, k]
     for i in range(t + n - 1, t - 1, -1):
@@ -279,7 +279,7 @@ def _moves(problem: ImpairedMDP, x: Segment, places: dict[tuple[int, int | None,
         theta[:] = seen[u] if u >= 0 else 0.0
     elif x.h < H - 1 and x.t is None:
         theta[:] = law.first_hazard[x.h + 1]
-    elif x.h < H - 1 and x.t is not None and x.m < law.cap and not problem.lead:
+    elif x.h < H - 1 and x.t is not None and x.m < law.cap:
         theta = np.broadcast_to(law.at_step(law.hazard, x.t)[..., x.waited], (S, A)).reshape(-1)[s_q1]
     # What arrives is s_u, drawn from row `head` of P; n actions of the queue are older, the others stay in it.
     n, arrive = u - (x.t or 0), places.get((x.h + 1, u, 0), end)

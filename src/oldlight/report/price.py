@@ -12,10 +12,10 @@ import sys
 from pathlib import Path
 from typing import Any
 
-from oldlight.checks import write_file
 from oldlight.instances import sensing_chain
 from oldlight.planning.sweep import Sweep, sweep
 from oldlight.problem import WarmStart
+from oldlight.report.pictures import save
 
 DELAYS = range(7)
 LOSSES = [0.0, 0.05, 0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9, 0.95, 1.0]
@@ -90,15 +90,11 @@ def main(folder: str = "out") -> Path:
     """Print the tables, write price.png and price.svg into `folder`; returns the picture's path."""
     from rich.console import Console
 
-    target = Path(folder)
-    target.mkdir(parents=True, exist_ok=True)
     found = prices()
     console = Console()
     for one in table(found):
         console.print(one)
-    picture = figure(found)
-    for kind in ("svg", "png"):
-        path = write_file(target / f"price.{kind}", lambda f, kind=kind: picture.savefig(f, format=kind, dpi=160))  # type: ignore[misc]
+    path = save(figure(found), folder, "price")
     console.print(f"The picture is in {path}", soft_wrap=True)
     return path
 

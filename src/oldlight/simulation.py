@@ -93,14 +93,15 @@ def simulate(
     checked_problem(problem, "simulate")
     N = checks.whole("episodes", episodes, least=1)
     checks.whole("seed", seed)
-    world = _World(problem, policy)
+    world = World(problem)
+    player = world.player(policy)
     chunks = [(c, min(CHUNK, N - c * CHUNK)) for c in range(-(-N // CHUNK))]
     workers = thread_count() if threads is None else checks.whole("threads", threads, least=1)
-    if world.mode == _GIVEN:
+    if player.asks:
         workers = 1  # a Python policy is asked from one thread only
     with ThreadPoolExecutor(workers) as pool:
-        parts = list(pool.map(lambda chunk: world.play(seed, chunk[0], chunk[1], record), chunks))
-    joined: list[Any] = [np.concatenate([p[k] for p in parts]) if record else None for k in (3, 4, 5)]
+        parts = list(pool.map(lambda chunk: world.play(player, world.draw(seed, chunk[0], player), chunk[1]), chunks))
+    joined: list[Any] = [np.concatenate([p[k].T for p in parts]) if record else None for k in (3, 4, 5)]
     return Simulation(
         np.concatenate([p[0] for p in parts]),
         np.sum([p[1] for p in parts], axis=0) / N,
@@ -110,17 +111,54 @@ def simulate(
     )
 
 
+@dataclass(frozen=True, eq=False)
+class Player:
+    """A policy as the arrays that the kernels read."""
+
+    mode: int
+    policy: Any
+    table: NDArray[Any]
+    chances: Floats
+    offset: Ints
+    root: Ints
+    pending: Ints
+    late: int = 0
+
+    @property
+    def asks(self) -> bool:
+        """Must the policy be asked in Python?"""
+        return self.mode == _GIVEN
+
+
+@dataclass(frozen=True, eq=False)
+class Draws:
+    """The luck of a chunk of episodes, axes (step, episode): of the process, the link and the policy."""
+
+    state: Floats
+    link: Floats
+    action: Floats
+    lost: NDArray[np.bool_]
+
+    def one(self, e: int) -> Draws:
+        """The luck of episode e alone."""
+        column = [
+            np.ascontiguousarray(x[:, e : e + 1]) if x.shape[1] > 1 else x for x in (self.state, self.link, self.action)
+        ]
+        lost = np.ascontiguousarray(self.lost[:, e : e + 1]) if self.lost.shape[1] > 1 else self.lost
+        return Draws(column[0], column[1], column[2], lost)
+
+
 _GIVEN = 4
 _NO_TABLE = np.zeros(0, dtype=np.uint8)
 
 
-class _World:
-    """A problem and a policy as the arrays that the kernels read."""
+class World:
+    """A problem as the arrays that the kernels read."""
 
-    def __init__(self, problem: ImpairedMDP, policy: Policy | MarkovPolicy) -> None:
+    def __init__(self, problem: ImpairedMDP) -> None:
         from oldlight import simulation_kernels as kernels
 
-        self.problem, self.policy, self.kernels = problem, policy, kernels
+        self.problem, self.kernels = problem, kernels
         mdp, law = problem.mdp, problem.law
         H, S, A = problem.horizon, problem.n_states, problem.n_actions
         steps = [Successors.of(P) for P in (mdp.transitions[:1] if mdp.stationary_transitions else mdp.transitions)]
@@ -136,76 +174,87 @@ class _World:
         self.initial = _cumulative(problem.initial)
         self.first, self.links, self.cap = _cumulative(law.first), _cumulative(law.interarrival), law.cap
         self.draws_link = self.links.shape[3] > 1 or len(self.first) > 1
-        self.pending = np.array(problem.pending[:H], dtype=np.int64)
-        self.late = 0
+        self.layout = None if problem.seen is not None else Layout.of(problem)
         with np.errstate(over="ignore"):  # codes of queues too long for a table are never used
             self.powers = np.cumprod(np.append(1, np.full(problem.lead + H, A)), dtype=np.int64)
-        self.offset, self.root = np.zeros((1, 1, 1), dtype=np.int64), np.zeros(H, dtype=np.int64)
-        self.table: NDArray[Any] = _NO_TABLE
-        self.chances = np.zeros((0, 0))
+
+    def player(self, policy: Policy | MarkovPolicy) -> Player:
+        """The policy, ready to be played here; refused if it was made for another problem."""
+        k, problem = self.kernels, self.problem
+        H, S, A = problem.horizon, problem.n_states, problem.n_actions
+        chances, offset, root = np.zeros((0, 0)), np.zeros((1, 1, 1), dtype=np.int64), np.zeros(H, dtype=np.int64)
+        pending = np.array(problem.pending[:H], dtype=np.int64)
         if isinstance(policy, MarkovPolicy):
             _fits(policy.actions.shape == (H, S) and policy.n_actions == A, policy, problem)
-            self.mode, self.table, self.pending = kernels.MARKOV, _flat(policy.actions), self.pending[:0]
-        elif isinstance(policy, TablePolicy):
-            _fits(problem.seen is None, policy, problem)
-            mine = Layout.of(problem)
-            _fits(same_layout(policy.layout, mine), policy, problem)
-            self.offset, self.root = mine.offset, mine.root
+            return Player(k.MARKOV, policy, _flat(policy.actions), chances, offset, root, pending[:0])
+        if isinstance(policy, TablePolicy):
+            _fits(self.layout is not None and same_layout(policy.layout, self.layout), policy, problem)
+            offset, root = policy.layout.offset, policy.layout.root
             if policy.actions is not None:
-                self.mode, self.table = kernels.TABLE, _flat(policy.actions)
-            else:
-                assert policy.chances is not None
-                self.mode, self.chances = kernels.CHANCES, np.ascontiguousarray(policy.chances)
-        elif isinstance(policy, BlackoutPolicy):
+                return Player(k.TABLE, policy, _flat(policy.actions), chances, offset, root, pending)
+            assert policy.chances is not None
+            return Player(k.CHANCES, policy, _NO_TABLE, np.ascontiguousarray(policy.chances), offset, root, pending)
+        if isinstance(policy, BlackoutPolicy):
             _fits(policy.fits(problem), policy, problem)
-            self.mode, self.table, self.late = kernels.BLACKOUT, _flat(policy.sequences), policy.late
-        elif hasattr(policy, "probabilities"):
-            self.mode = kernels.GIVEN
-        else:
-            raise not_a_policy(policy)
+            return Player(k.BLACKOUT, policy, _flat(policy.sequences), chances, offset, root, pending, policy.late)
+        if hasattr(policy, "probabilities"):
+            return Player(k.GIVEN, policy, _NO_TABLE, chances, offset, root, pending)
+        raise not_a_policy(policy)
 
-    def play(self, seed: int, chunk: int, n: int, record: bool) -> tuple[Any, ...]:
-        """One chunk of n episodes: returns, rewards by step, ages, and the record."""
-        k, problem = self.kernels, self.problem
-        H, A, lead = problem.horizon, problem.n_actions, problem.lead
+    def draw(self, seed: int, chunk: int, player: Player | None = None) -> Draws:
+        """The luck of chunk number `chunk`; always that of a full chunk, so that more episodes do not change the first."""
+        problem, H = self.problem, self.problem.horizon
         state_rng, link_rng, action_rng = (
             np.random.Generator(np.random.SFC64(np.random.SeedSequence(seed, spawn_key=(chunk, purpose))))
             for purpose in range(3)
         )
-        draw_state = state_rng.random((lead + H, CHUNK))
-        draw_link = link_rng.random((H, CHUNK)) if self.draws_link else np.zeros((1, 1))
+        state = state_rng.random((problem.lead + H, CHUNK))
+        link = link_rng.random((H, CHUNK)) if self.draws_link else np.zeros((1, 1))
         lost = np.zeros((1, 1), dtype=np.bool_)
         if problem.loss is not None:
             lost = problem.loss.lost(link_rng, H, CHUNK)
             if H == 1:  # one row means that nothing is lost: two say which
                 lost = np.concatenate([lost, lost])
-        wants_action = lead or self.mode in (k.CHANCES, k.GIVEN)
-        draw_action = action_rng.random((lead + H, CHUNK)) if wants_action else np.zeros((1, 1))
-        states = np.zeros((lead + H, n), dtype=np.int32)
-        actions = np.zeros((lead + H, n), dtype=np.int32)
-        settles = np.zeros((lead + H, n), dtype=np.int32)
+        wanted = problem.lead or player is None or player.mode in (self.kernels.CHANCES, self.kernels.GIVEN)
+        action = action_rng.random((problem.lead + H, CHUNK)) if wanted else np.zeros((1, 1))
+        return Draws(state, link, action, lost)
+
+    def play(self, player: Player, draws: Draws, n: int) -> tuple[Any, ...]:
+        """n episodes with the given luck: returns, rewards by step, ages, and states, actions, arrivals (step, episode)."""
+        k, problem = self.kernels, self.problem
+        H, A, lead = problem.horizon, problem.n_actions, problem.lead
+        states, actions, settles = np.zeros((3, lead + H, n), dtype=np.int32)
         agent = np.zeros((5, n), dtype=np.int64)
         returns, earned = np.zeros(n), np.zeros(H)
         ages = np.zeros((H, lead + H + 1), dtype=np.int64)
+        luck = (draws.lost, draws.state, draws.link, draws.action)
         k.begin(
-            self.initial, self.index, self.cumulative, self.first, self.cap, lead, A, lost,
-            draw_state, draw_link, draw_action, states, actions, settles, agent,
-        )  # fmt: skip
-        model = (self.index, self.cumulative, self.rewards, self.links, self.cap, lead, self.late, self.powers)
-        table = (self.pending, self.offset, self.root, self.table, self.chances)
-        rows = (lost, draw_state, draw_link, draw_action, states, actions, settles, agent, returns, earned, ages)
-        if self.mode == k.GIVEN:
+            self.initial,
+            self.index,
+            self.cumulative,
+            self.first,
+            self.cap,
+            lead,
+            A,
+            *luck,
+            states,
+            actions,
+            settles,
+            agent,
+        )
+        model = (self.index, self.cumulative, self.rewards, self.links, self.cap, lead, player.late, self.powers)
+        table = (player.pending, player.offset, player.root, player.table, player.chances)
+        rows = (*luck, states, actions, settles, agent, returns, earned, ages)
+        if player.asks:
             for h in range(H):
-                actions[lead + h] = self._ask(h, draw_action[lead + h, :n], states, actions, agent)
+                actions[lead + h] = self._ask(player.policy, h, draws.action[lead + h, :n], states, actions, agent)
                 k.play(k.GIVEN, h, h + 1, *model, *table, *rows)
         else:
-            k.play(self.mode, 0, H, *model, *table, *rows)
-        if not record:
-            return returns, earned, ages
-        arrivals = settles if problem.loss is None else np.where(lost[:H, :n], np.int32(-1), settles)
-        return returns, earned, ages, states.T, actions.T, arrivals.T
+            k.play(player.mode, 0, H, *model, *table, *rows)
+        arrivals = settles if problem.loss is None else np.where(draws.lost[:H, :n], np.int32(-1), settles)
+        return returns, earned, ages, states, actions, arrivals
 
-    def _ask(self, h: int, u: Floats, states: Any, actions: Any, agent: Ints) -> Ints:
+    def _ask(self, policy: Policy, h: int, u: Floats, states: Any, actions: Any, agent: Ints) -> Ints:
         """The actions of a policy written in Python: each different information state of the chunk is asked once."""
         lead = self.problem.lead
         if h < self.problem.actuation:
@@ -220,8 +269,7 @@ class _World:
                 info = Information(h, t, int(states[lead + t, e]), queue, waited)
             cumulative = known.get(info)
             if cumulative is None:
-                assert not isinstance(self.policy, MarkovPolicy)
-                cumulative = known[info] = _cumulative(chances_of(self.problem, self.policy, info))
+                cumulative = known[info] = _cumulative(chances_of(self.problem, policy, info))
             chosen[e] = np.searchsorted(cumulative, u[e], side="right")
         return chosen
 

@@ -145,10 +145,34 @@ def test_gap_terms_are_measures_and_agree_with_enumeration(seed: int) -> None:
     assert gap.bound == pytest.approx(gap.e1.sum() + 2 * gap.e2.sum())
 
 
+def test_milliseconds() -> None:
+    """45 ms at a control period of 20 ms are usable at the third tick; prices are quoted per millisecond."""
+    late = ol.ConstantDelay.from_ms(45, period_ms=20)
+    assert (late.d, late.period_ms) == (3, 20)
+    assert ol.ConstantDelay.from_ms(40, period_ms=20).d == 2
+    assert ol.ConstantDelay.from_ms(0, period_ms=20).d == 0
+    assert late == ol.ConstantDelay(3)
+    assert ol.ImpairedMDP(ol.instances.sensing_chain(0.8), late).period_ms == 20
+    law = ol.EmpiricalDelay.from_ms({5: 1, 15: 1, 25: 2}, period_ms=10).law(10, 2, 2)
+    assert law.first == pytest.approx([0, 0.25, 0.25, 0.5])
+    slow = ol.GeometricDelay.from_ms(30, period_ms=10).law(200, 1, 1).interarrival.reshape(-1)
+    assert slow @ np.arange(len(slow)) == pytest.approx(3.0, abs=1e-9)
+    mdp = ol.instances.sensing_chain(0.8)
+    steps = ol.sweep(mdp, delays=[0, 1, 2], period_ms=20).rows
+    assert [row["delay ms"] for row in steps] == [0, 20, 40]
+    assert steps[2]["per ms"] == pytest.approx(steps[2]["more"] / 20)
+    fine = ol.sweep(mdp, delays_ms=[0, 15, 40], period_ms=20).rows
+    assert [row["delay"] for row in fine] == [0, 1, 2]
+    assert fine[2]["per ms"] == pytest.approx(steps[2]["more"] / 25)
+    with pytest.raises(ValueError, match="control period"):
+        ol.sweep(mdp, delays_ms=[1.0])
+
+
 def test_sweep_rows_and_picture() -> None:
     sweep = ol.sweep(ol.instances.sensing_chain(0.8), losses=[0.0, 0.2, 0.5])
     assert [row["loss rate"] for row in sweep.rows] == [0.0, 0.2, 0.5]
-    assert sweep.rows[2]["step"] == pytest.approx(sweep.gaps[1].impaired - sweep.gaps[2].impaired)
+    assert sweep.rows[2]["more"] == pytest.approx(sweep.gaps[1].impaired - sweep.gaps[2].impaired)
+    assert sweep.rows[2]["per percent"] == pytest.approx(sweep.rows[2]["more"] / 30)
     axes = sweep.plot()
     assert axes.lines[0].get_ydata() == pytest.approx(sweep.values)
     mixed = ol.sweep(ol.instances.sensing_chain(0.8), channels=[ol.ConstantDelay(1), ol.Loss(seen=0.5)])

@@ -308,7 +308,6 @@ def test_a_state_that_also_goes_on_gets_an_end_beside_it() -> None:
         assert value == max(5, horizon - 1)
 
 
-@pytest.mark.xfail(strict=True, reason="from_gymnasium: states reached through a mixed state are taken for ends")
 def test_going_on_is_followed_through_states_that_go_on() -> None:
     """State 2 is entered without ending only from state 1, which itself sometimes ends the episode."""
     env = made_up(
@@ -398,7 +397,6 @@ def test_from_csv_any_order_of_columns_other_columns_and_names_in_quotes(tmp_pat
     assert best(mdp) == 1.0
 
 
-@pytest.mark.xfail(strict=True, reason="from_csv: the byte order mark is read as part of the first column's name")
 def test_from_csv_as_spreadsheets_write_it(tmp_path: Path) -> None:
     file = tmp_path / "weather.csv"
     file.write_text("s,a,s',p,r\n" + CSV, encoding="utf-8-sig", newline="\r\n")
@@ -434,7 +432,6 @@ def test_names_of_any_kind_survive(tmp_path: Path) -> None:
     assert again == mdp
 
 
-@pytest.mark.xfail(strict=True, reason="save: TOML does not allow U+007F in a string, json.dumps leaves it")
 def test_the_delete_character_survives_too(tmp_path: Path) -> None:
     mdp = stationary(states=["a\x7f", "b\x00\x1b", "c"])
     mdp.save(tmp_path / "odd")
@@ -480,7 +477,6 @@ def test_a_file_cut_short_is_named(kept: int, tmp_path: Path) -> None:
         ol.TabularMDP.load(tmp_path / "chain")
 
 
-@pytest.mark.xfail(strict=True, reason="load_arrays: zlib.error and NotImplementedError pass")
 def test_a_flipped_byte_is_harmless_or_named(tmp_path: Path) -> None:
     mdp = stationary()
     mdp.save(tmp_path / "chain")
@@ -499,7 +495,6 @@ def test_a_flipped_byte_is_harmless_or_named(tmp_path: Path) -> None:
     assert fine == len(good)
 
 
-@pytest.mark.xfail(strict=True, reason="load_arrays: np.load of an npy file gives an array, not an archive")
 def test_a_single_array_is_not_a_process(tmp_path: Path) -> None:
     stationary().save(tmp_path / "chain")
     with open(tmp_path / "chain.npz", "wb") as stream:
@@ -518,7 +513,6 @@ def test_two_files_that_do_not_belong_together(tmp_path: Path) -> None:
     assert "three.npz" in str(refusal.value)
 
 
-@pytest.mark.xfail(strict=True, reason="load: the file is not named, and the version is not read")
 @pytest.mark.parametrize(
     ("line", "instead"),
     [

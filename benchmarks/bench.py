@@ -1,0 +1,359 @@
+"""How fast oldlight is, beside what else one could use: `python benchmarks/bench.py [--quick] [--json FILE]`.
+
+Everything is timed in this run, competitors in turn with ours, and the best of several repeats counts. On a machine that
+is busy with other things the times mean little and the ratios still something. Values are compared on the way: a solver
+that is fast and wrong stops the run. Quantecon and pymdptoolbox come with `pip install oldlight[bench]`.
+"""
+
+from __future__ import annotations
+
+import argparse
+import contextlib
+import io
+import json
+import os
+import platform
+import subprocess
+import sys
+import tempfile
+import time
+import warnings
+from collections.abc import Callable, Iterator
+from typing import Any
+from unittest import mock
+
+import numpy as np
+from rich.console import Console
+from rich.table import Table
+
+import oldlight as ol
+from augmented import augment
+from oldlight.machine import thread_count
+
+Row = dict[str, Any]
+CHECK_STATES = 3_000  # pymdptoolbox checks its input with dense n × n arrays; beyond this its check is turned off
+SIX_GB = 6e9
+
+
+def best(repeats: int, **work: Callable[[], Any]) -> dict[str, float]:
+    """The shortest of `repeats` times of each piece of work, done in turn after one round to warm up; seconds."""
+    for do in work.values():
+        do()
+    times = dict.fromkeys(work, float("inf"))
+    for _ in range(repeats):
+        for name, do in work.items():
+            began = time.perf_counter()
+            do()
+            times[name] = min(times[name], time.perf_counter() - began)
+    return times
+
+
+def duration(seconds: float | None) -> str:
+    if seconds is None:
+        return "–"
+    return f"{seconds:.2f} s" if seconds >= 1 else f"{seconds * 1e3:.3g} ms"
+
+
+def times(ratio: float | None) -> str:
+    return "–" if ratio is None else f"{ratio:.3g}×"
+
+
+def warm(mdp: ol.TabularMDP, d: int) -> ol.ImpairedMDP:
+    return ol.ImpairedMDP(mdp, ol.ConstantDelay(d), start=ol.WarmStart())
+
+
+def fresh(code: str, *arguments: object, **environment: str) -> Any:
+    """Run `code` in a new interpreter; what it prints last, as JSON."""
+    command = [sys.executable, "-c", code, *(str(a) for a in arguments)]
+    done = subprocess.run(command, env=os.environ | environment, capture_output=True, text=True, check=True)
+    return json.loads(done.stdout.splitlines()[-1])
+
+
+# -- (a) the paper's chain, beside general solvers on the augmented model ---------------------------------------------
+
+
+def against_general_solvers(quick: bool) -> Iterator[Row]:
+    """Env1, S=20, A=5, H=10, warm start. Ours: `solve`, policy included. Theirs: the same model written out
+    (`benchmarks/augmented.py`: H backward steps, all H + d steps rewarded, the constant taken off afterwards)."""
+    chain = ol.instances.center_chain(0.99)
+    for d in (2, 3, 4, 5) if quick else (2, 3, 4, 5, 6, 7):
+        problem, model = warm(chain, d), augment(chain, d)
+        ours = ol.solve(problem, progress=False)
+        yield from _beside_quantecon(chain, d, problem, model, ours)
+        yield from _beside_mdptoolbox(chain, d, problem, model, ours)
+
+
+def _beside_quantecon(chain: Any, d: int, problem: Any, model: Any, ours: Any) -> Iterator[Row]:
+    try:
+        from quantecon.markov import DiscreteDP, backward_induction
+    except ImportError:
+        return
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # beta = 1 is what a finite horizon wants
+
+        def build() -> Any:
+            return DiscreteDP(beta=1.0, **augment(chain, d).quantecon())
+
+        process = DiscreteDP(beta=1.0, **model.quantecon())
+        values = backward_induction(process, chain.horizon, model.after)[0][0]
+        _agree(ours, model.warm(values), f"quantecon, d={d}")
+        t = best(
+            3 if d > 5 else 7,
+            ours=lambda: ol.solve(problem, progress=False),
+            build=build,
+            solve=lambda: backward_induction(process, chain.horizon, model.after),
+        )
+    for name, theirs in (("quantecon, solve", t["solve"]), ("quantecon, build + solve", t["build"] + t["solve"])):
+        yield _pair(f"d={d}", f"{len(model.after):,}", name, t["ours"], theirs)
+
+
+def _beside_mdptoolbox(chain: Any, d: int, problem: Any, model: Any, ours: Any) -> Iterator[Row]:
+    try:
+        from mdptoolbox.mdp import FiniteHorizon
+    except ImportError:
+        return
+    transitions, reward = model.mdptoolbox()
+    checked = len(model.after) <= CHECK_STATES
+    with warnings.catch_warnings(), contextlib.redirect_stdout(io.StringIO()), contextlib.ExitStack() as stack:
+        warnings.simplefilter("ignore")
+        if not checked:
+            stack.enter_context(mock.patch("mdptoolbox.util.check"))
+
+        def plan() -> Any:
+            found = FiniteHorizon(transitions, reward, 1.0, chain.horizon, h=model.after)
+            found.run()
+            return found.V[:, 0]
+
+        _agree(ours, model.warm(plan()), f"pymdptoolbox, d={d}")
+        t = best(2 if d > 5 or checked else 5, ours=lambda: ol.solve(problem, progress=False), theirs=plan)
+    name = "pymdptoolbox, check + solve" if checked else "pymdptoolbox, solve, its input check turned off"
+    yield _pair(f"d={d}", f"{len(model.after):,}", name, t["ours"], t["theirs"])
+
+
+def _agree(ours: ol.Solution, theirs: Any, who: str) -> None:
+    error = float(np.abs(ours.value_by_start - theirs.mean(axis=1)).max())
+    assert error <= 1e-9, f"{who}: values differ by {error:.3g}"
+
+
+def _pair(what: str, size: str, name: str, ours: float, theirs: float) -> Row:
+    row = {"what": what, "augmented states": size, "beside": name}
+    return row | {"ours": ours, "theirs": theirs, "ratio": theirs / ours}
+
+
+# -- (b) long delays, alone -------------------------------------------------------------------------------------------
+
+LONG = """
+import json, resource, sys, time
+import oldlight as ol
+d = int(sys.argv[1])
+warm = lambda d: ol.ImpairedMDP(ol.instances.center_chain(0.99), ol.ConstantDelay(d), start=ol.WarmStart())
+peak = lambda: resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * (1 if sys.platform == "darwin" else 1024)
+ol.solve(warm(2), progress=False)
+before, began = peak(), time.perf_counter()
+plan = ol.solve(warm(d), max_bytes=6 * 10**9, progress=False)
+seconds = time.perf_counter() - began
+print(json.dumps([seconds, before, peak(), plan.work.bytes, plan.work.information_states]))
+"""
+
+
+def long_delays(quick: bool) -> Iterator[Row]:
+    """The same chain, d = 8, 9, 10, each in a process of its own: time and peak memory of the process."""
+    memory = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
+    for d in (8,) if quick else (8, 9, 10):
+        least = 8 * 2 * 20 * 5**d + 10 * 20 * 5**d  # two blocks of values and the policy
+        if least > 0.8 * memory:
+            yield {"what": f"d={d}", "ours": f"skipped: needs {least / 1e9:.1f} GB"}
+            continue
+        seconds, before, peak, need, states = fresh(LONG, d)
+        assert peak < SIX_GB, f"d={d} took {peak / 1e9:.2f} GB, expected less than {SIX_GB / 1e9:g}"
+        yield {
+            "what": f"d={d}", "information states": f"{states:,}", "ours": seconds,
+            "peak memory": f"{peak / 1e9:.3f} GB", "of it before the plan": f"{before / 1e9:.3f} GB",
+            "announced": f"{need / 1e9:.3f} GB",
+            "states/s": f"{states / seconds:.3g}",
+        }  # fmt: skip
+
+
+# -- (c) dense successors, beside the machine's matrix product --------------------------------------------------------
+
+
+def dense_successors(quick: bool) -> Iterator[Row]:
+    """Random dense processes, H=10, warm start: 2·S²·A^(d+1) operations per step, as a share of what a large product of
+    square matrices reaches in the same run with the same threads."""
+    rng = np.random.default_rng(0)
+    square = rng.random((1500, 1500))
+    for S, A, d in ((20, 5, 5), (20, 5, 6), (20, 5, 7), (100, 4, 4)):
+        if quick and d == 7:
+            continue
+        mdp = ol.TabularMDP(rng.dirichlet(np.ones(S), size=(S, A)), rng.random((S, A)), horizon=10)
+        problem = warm(mdp, d)
+        fastest = {"gemm": float("inf"), "ours": float("inf")}
+        began = time.perf_counter()
+        while time.perf_counter() - began < (2 if quick else 6):
+            np.dot(square, square)
+            fastest["gemm"] = min(fastest["gemm"], _seconds(lambda: np.dot(square, square)))
+            time.sleep(0.1)  # the product's own threads keep a core busy for a while
+            for _ in range(3):
+                fastest["ours"] = min(fastest["ours"], _seconds(lambda p=problem: ol.solve(p, progress=False)))
+        reached = mdp.horizon * 2 * S**2 * A ** (d + 1) / fastest["ours"] / 1e9
+        possible = 2 * len(square) ** 3 / fastest["gemm"] / 1e9
+        yield {
+            "what": f"S={S}, A={A}, d={d}", "ours": fastest["ours"], "GFLOP/s": f"{reached:.1f}",
+            "theirs": f"dgemm {possible:.1f} GFLOP/s", "share": f"{100 * reached / possible:.1f} %",
+        }  # fmt: skip
+
+
+def _seconds(do: Callable[[], Any]) -> float:
+    began = time.perf_counter()
+    do()
+    return time.perf_counter() - began
+
+
+# -- (d) loss ---------------------------------------------------------------------------------------------------------
+
+
+def loss(quick: bool) -> Iterator[Row]:
+    """Exact plans under loss. Theirs: the information states that the paper's planner would go through (not run)."""
+    rng = np.random.default_rng(0)
+    P = rng.dirichlet(0.3 * np.ones(20), size=(5, 20))  # [a, s, s2]
+    dense = ol.TabularMDP(P.transpose(1, 0, 2), rng.random((20, 5)), horizon=10)
+    chain = ol.instances.sensing_chain(0.8, horizon=30)
+    first_seen = {rate: [1.0] + [rate] * 9 for rate in (0.5, 0.05)}
+    cases = [(f"dense random, λ={rate}, first state seen", dense, seen) for rate, seen in first_seen.items()]
+    for what, mdp, seen in [*cases, ("sensing chain 0.8, H=30, λ=0.5", chain, 0.5)]:
+        problem = ol.ImpairedMDP(mdp, ol.Loss(seen=seen))
+        plan = ol.solve(problem, progress=False)
+        if mdp is dense and seen == first_seen[0.5]:
+            assert abs(plan.value - 7.573000406) < 1e-8, f"value {plan.value:.12g}, expected 7.573000406"
+        t = best(3 if quick else 7, ours=lambda p=problem: ol.solve(p, progress=False))
+        table = sum(mdp.n_states * mdp.n_actions ** (h - t) for h in range(mdp.horizon) for t in range(h + 1))
+        yield {
+            "what": what, "value": f"{plan.value:.9f}", "ours": t["ours"], "nodes": f"{plan.work.information_states:,}",
+            "theirs": f"{table:.3g} states", "ratio": table / plan.work.information_states,
+        }  # fmt: skip
+
+
+# -- (e) simulation ---------------------------------------------------------------------------------------------------
+
+
+def simulation(quick: bool) -> Iterator[Row]:
+    """Million steps a second on the sensing chain (H=10), following the optimal policy: one thread, and all."""
+    chain = ol.instances.sensing_chain(0.8)
+    episodes = 40_000 if quick else 400_000
+    everyone = thread_count()
+    cases = {
+        "delay 3, cold": ol.ImpairedMDP(chain, ol.ConstantDelay(3)),
+        "delay 3, warm": warm(chain, 3),
+        "Bernoulli delay": ol.ImpairedMDP(chain, ol.BernoulliDelay(0.5)),
+        "loss, λ=0.5": ol.ImpairedMDP(chain, ol.Loss(seen=0.5)),
+    }
+    for what, problem in cases.items():
+        policy = ol.solve(problem, progress=False).policy
+
+        def play(threads: int, p: Any = problem, follow: Any = policy) -> Any:
+            return ol.simulate(p, follow, episodes, seed=1, threads=threads)
+
+        t = best(3, one=lambda f=play: f(1), every=lambda f=play: f(everyone))
+        rate = {name: episodes * chain.horizon / seconds / 1e6 for name, seconds in t.items()}
+        yield {
+            "what": what, "1 thread": f"{rate['one']:.1f} M/s", f"{everyone} threads": f"{rate['every']:.1f} M/s",
+            "ratio": rate["every"] / rate["one"],
+        }  # fmt: skip
+
+
+# -- (f) start-up -----------------------------------------------------------------------------------------------------
+
+IMPORT = "import json, sys, time; t = time.perf_counter(); __import__(sys.argv[1]); print(json.dumps(time.perf_counter() - t))"
+FIRST = """
+import json, time
+t = time.perf_counter()
+import oldlight as ol
+delay = ol.ImpairedMDP(ol.instances.sensing_chain(0.8), ol.ConstantDelay(2), start=ol.WarmStart())
+loss = ol.ImpairedMDP(ol.instances.sensing_chain(0.8), ol.Loss(seen=0.5))
+times = [time.perf_counter() - t]
+for problem in (delay, delay, loss, loss):
+    t = time.perf_counter()
+    ol.solve(problem, progress=False)
+    times.append(time.perf_counter() - t)
+print(json.dumps(times))
+"""
+
+
+def start_up(quick: bool) -> Iterator[Row]:
+    """New processes: import, and the first plan with nothing compiled yet and with everything compiled before."""
+    repeats = 2 if quick else 5
+    imports = {
+        name: min(fresh(IMPORT, name) for _ in range(repeats)) for name in ("oldlight", "quantecon") if _installed(name)
+    }
+    theirs = imports.get("quantecon")
+    yield {
+        "what": "import (theirs: quantecon)", "ours": imports["oldlight"], "theirs": theirs,
+        "ratio": None if theirs is None else theirs / imports["oldlight"],
+    }  # fmt: skip
+    with tempfile.TemporaryDirectory() as folder:
+        cold = fresh(FIRST, NUMBA_CACHE_DIR=folder)
+        later = min((fresh(FIRST, NUMBA_CACHE_DIR=folder) for _ in range(repeats)), key=sum)
+    for name, k in (("delay", 1), ("loss", 3)):
+        yield {"what": f"first plan under {name}, nothing compiled", "ours": cold[k]}
+        yield {"what": f"first plan under {name}, compiled before", "ours": later[k], "ratio": cold[k] / later[k]}
+        yield {"what": f"second plan under {name}", "ours": later[k + 1]}
+
+
+def _installed(name: str) -> bool:
+    from importlib.util import find_spec
+
+    return find_spec(name) is not None
+
+
+# ---------------------------------------------------------------------------------------------------------------------
+
+SECTIONS: dict[str, Callable[[bool], Iterator[Row]]] = {
+    "constant delay, beside general solvers": against_general_solvers,
+    "long delays": long_delays,
+    "dense successors": dense_successors,
+    "loss": loss,
+    "simulation": simulation,
+    "start-up": start_up,
+}
+
+
+def _cell(key: str, value: Any) -> str:
+    if key == "ratio":
+        return times(value)
+    return value if isinstance(value, str) else duration(value)
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--quick", action="store_true", help="under a minute: fewer repeats, and not the largest")
+    parser.add_argument("--json", metavar="FILE", help="write the numbers there too")
+    options = parser.parse_args()
+    console = Console(width=None if sys.stdout.isatty() else 120)
+    machine = {
+        "machine": platform.platform(), "processor": platform.processor() or platform.machine(),
+        "threads": thread_count(), "python": platform.python_version(), "numpy": np.__version__,
+        "oldlight": ol.__version__, "load before": round(os.getloadavg()[0], 2), "quick": options.quick,
+    }  # fmt: skip
+    console.print(", ".join(f"{key} {value}" for key, value in machine.items()))
+    found: dict[str, list[Row]] = {}
+    for title, section in SECTIONS.items():
+        began = time.perf_counter()
+        found[title] = rows = list(section(options.quick))
+        columns = list(dict.fromkeys(key for row in rows for key in row))
+        table = Table(*columns, title=title, caption=f"{' '.join(section.__doc__.split())} [{_seconds_since(began)}]")
+        for column in table.columns[1:]:
+            column.justify = "right"
+        for row in rows:
+            table.add_row(*(_cell(key, row.get(key)) for key in columns))
+        console.print(table)
+    if options.json:
+        with open(options.json, "w", encoding="utf-8") as stream:
+            json.dump({**machine, "sections": found}, stream, indent=1, ensure_ascii=False)
+
+
+def _seconds_since(began: float) -> str:
+    return f"{time.perf_counter() - began:.0f} s"
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,29 @@
+"""`UniformRandom`: every action equally likely, nothing learnt. What any learner must beat."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from oldlight.information import Information
+from oldlight.learners.protocol import Episode, Setting
+
+
+class UniformRandom:
+    """Acts at random."""
+
+    def start(self, setting: Setting, rng: np.random.Generator) -> None:
+        self.chances = np.full(setting.n_actions, 1.0 / setting.n_actions)
+
+    def act(self, info: Information) -> Any:
+        return self.chances
+
+    def see(self, episode: Episode) -> None:
+        """Nothing is learnt."""
+
+    def state(self) -> dict[str, Any]:
+        return {}
+
+    def restore(self, state: dict[str, Any]) -> None:
+        """Nothing to restore."""

@@ -147,7 +147,13 @@ import json, resource, sys, time
 import oldlight as ol
 d = int(sys.argv[1])
 warm = lambda d: ol.ImpairedMDP(ol.instances.center_chain(0.99), ol.ConstantDelay(d), start=ol.WarmStart())
-peak = lambda: resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * (1 if sys.platform == "darwin" else 1024)
+def peak():
+    try:  # on Linux ru_maxrss begins with what the parent had; VmHWM is this program's own
+        status = open("/proc/self/status").read()
+        return 1024 * int(status.split("VmHWM:")[1].split()[0])
+    except (OSError, IndexError):
+        unit = 1 if sys.platform == "darwin" else 1024
+        return unit * resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
 ol.solve(warm(2), progress=False)
 before, began = peak(), time.perf_counter()
 plan = ol.solve(warm(d), max_bytes=6 * 10**9, progress=False)

@@ -456,9 +456,6 @@ def test_a_large_table_is_not_printed() -> None:
     assert repr(ol.StochasticDelay(rows)) == "StochasticDelay(<array (2, 3, 2, 2)>, first=[1.0])"
 
 
-@pytest.mark.xfail(
-    strict=True, reason="numpy forgets the flag when pickled; EmpiricalDelay does not set it for its default"
-)
 def test_channels_stay_read_only_after_pickling() -> None:
     for channel in (ol.StochasticDelay([0.5, 0.5]), ol.EmpiricalDelay([1, 2]), ol.EmpiricalDelay(interarrival=[0, 1])):
         again = pickle.loads(pickle.dumps(channel))

@@ -34,6 +34,7 @@ from numpy.typing import ArrayLike, NDArray
 from oldlight import checks
 from oldlight.delay_law import DelayLaw, fold
 from oldlight.link import Link, steps_of
+from oldlight.losses import BurstyLoss, Loss, LossChannel, chances
 
 Floats = NDArray[np.float64]
 
@@ -44,9 +45,18 @@ class DelayChannel(Link):
     def law(self, horizon: int, n_states: int, n_actions: int) -> DelayLaw:
         raise TypeError(f"{type(self).__name__} does not define law(horizon, n_states, n_actions)")
 
-    def capped(self, max_delay: int) -> CappedDelay:
+    def capped(self, max_delay: int) -> DelayChannel:
         """The same channel with no delay longer than `max_delay`: an agent behind it knows at least as much."""
+        if isinstance(self, ConstantDelay):
+            return ConstantDelay(min(self.d, checks.whole("max_delay", max_delay)))
         return CappedDelay(self, max_delay)
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        """After transport to another process arrays are read-only again."""
+        for name, value in state.items():
+            if isinstance(value, np.ndarray):
+                value.setflags(write=False)
+            object.__setattr__(self, name, value)
 
 
 def _write_out(first: Floats, interarrival: Floats, H: int, S: int, A: int, *, who: str) -> DelayLaw:
@@ -225,9 +235,8 @@ class EmpiricalDelay(DelayChannel):
     @classmethod
     def from_ms(cls, delays_ms: Iterable[float] | Mapping[float, float], *, period_ms: float) -> EmpiricalDelay:
         """Measured delays in milliseconds, samples or weights, at a control period of `period_ms`: rounded up to steps."""
-        pairs = delays_ms.items() if isinstance(delays_ms, Mapping) else ((x, 1.0) for x in delays_ms)
         weights: dict[int, float] = {}
-        for delay, weight in pairs:
+        for delay, weight in _pairs("delays_ms", delays_ms):
             late = steps_of(delay, period_ms)
             weights[late] = weights.get(late, 0.0) + weight
         return cls(weights).with_period(period_ms)
@@ -251,7 +260,11 @@ class EmpiricalDelay(DelayChannel):
         return f"EmpiricalDelay({shown[0]}, interarrival={shown[1]})"
 
 
-def _histogram(name: str, values: Iterable[int] | Mapping[int, float]) -> Floats:
+LONGEST = 10**6  # steps: a longer measured delay is a mistake of units
+
+
+def _pairs(name: str, values: Any) -> list[tuple[Any, float]]:
+    """Samples or weights as (value, weight) pairs."""
     if not isinstance(values, Iterable):
         raise ValueError(
             f"EmpiricalDelay: {name} is {values!r}, expected samples [1, 2, 2] or weights {{1: .3, 2: .7}}"
@@ -259,8 +272,13 @@ def _histogram(name: str, values: Iterable[int] | Mapping[int, float]) -> Floats
     pairs = list(values.items()) if isinstance(values, Mapping) else [(v, 1.0) for v in values]
     if not pairs:
         raise ValueError(f"EmpiricalDelay: {name} is empty; expected at least one measurement")
-    steps = [checks.whole(f"EmpiricalDelay: {name}: a measured value", k) for k, _ in pairs]
-    weights = [checks.real(f"EmpiricalDelay: {name}[{k}]", w) for k, w in pairs]
+    return [(k, checks.real(f"EmpiricalDelay: {name}[{k}]", w)) for k, w in pairs]
+
+
+def _histogram(name: str, values: Iterable[int] | Mapping[int, float]) -> Floats:
+    pairs = _pairs(name, values)
+    steps = [checks.whole(f"EmpiricalDelay: {name}: a measured value", k, most=LONGEST) for k, _ in pairs]
+    weights = [w for _, w in pairs]
     if min(weights) < 0 or sum(weights) <= 0:
         raise ValueError(f"EmpiricalDelay: {name}: weights {weights[:6]} must be ≥ 0 and not all 0")
     return checks.frozen(np.bincount(steps, weights) / sum(weights))
@@ -287,94 +305,6 @@ class CappedDelay(DelayChannel):
         return DelayLaw(horizon, first, inner.interarrival, cap)
 
 
-class LossChannel(Link):
-    """Base of the channels that lose: `rates(H)` are the chances to be seen, `lost` draws what is lost in n episodes."""
-
-    independent = True  # is each observation lost independently of the others?
-
-    def rates(self, horizon: int) -> Floats:
-        raise TypeError(f"{type(self).__name__} does not define rates(horizon)")
-
-    def lost(self, rng: np.random.Generator, horizon: int, n: int) -> NDArray[np.bool_]:
-        """Axes (h, episode)."""
-        return rng.random((horizon, n)) >= self.rates(horizon)[:, None]
-
-
-def _chances(who: str, seen: ArrayLike | None, rate: ArrayLike | None) -> float | tuple[float, ...]:
-    """λ from exactly one of seen = λ and rate = 1 − λ."""
-    if (seen is None) == (rate is None):
-        raise ValueError(f"{who} takes exactly one of seen=λ (chance to be seen) and rate=1−λ (chance to be lost)")
-    name, given = ("seen", seen) if rate is None else ("rate", rate)
-    values = checks.numbers(f"{who}: {name}", given)  # type: ignore[arg-type]
-    if values.ndim > 1:
-        raise ValueError(f"{who}: {name} has shape {values.shape}; expected one number, or one per step")
-    for h, value in enumerate(np.atleast_1d(values)):
-        checks.probability(f"{who}: {name}" + (f"[h={h}]" if values.ndim else ""), value)
-    chance = values if rate is None else 1.0 - values
-    return float(chance) if values.ndim == 0 else tuple(float(x) for x in chance)
-
-
-@dataclass(frozen=True, init=False)
-class Loss(LossChannel):
-    """Each observation is seen at once with probability λ_h, or lost for good (and the agent knows).
-
-    Exactly one of: seen = λ, the chance to be seen; rate = 1 − λ, the chance to be lost. One number, or one per step.
-    """
-
-    seen: float | tuple[float, ...]
-
-    def __init__(self, seen: ArrayLike | None = None, *, rate: ArrayLike | None = None) -> None:
-        object.__setattr__(self, "seen", _chances("Loss", seen, rate))
-
-    def rates(self, horizon: int) -> Floats:
-        """λ_h for h = 0..H−1."""
-        values = np.asarray(self.seen, dtype=np.float64)
-        if values.ndim == 1 and len(values) != horizon:
-            raise ValueError(f"Loss has {len(values)} rates, expected one per step: {horizon}")
-        return checks.frozen(np.broadcast_to(values, (horizon,)))
-
-
-@dataclass(frozen=True)
-class BurstyLoss(LossChannel):
-    """Gilbert–Elliott: the link is good or bad, changes with the given chances each step, and loses accordingly.
-
-    to_bad, to_good: the chance to change from good to bad and back; seen_good, seen_bad: the chance to be seen in each. The
-    episode starts with the link in its stationary law. Simulated only: what was lost tells the agent about the link, so the
-    plan would need a belief over the link too.
-    """
-
-    to_bad: float
-    to_good: float
-    seen_good: float = 1.0
-    seen_bad: float = 0.0
-    independent = False
-
-    def __post_init__(self) -> None:
-        for name in ("to_bad", "to_good", "seen_good", "seen_bad"):
-            object.__setattr__(self, name, checks.probability(f"BurstyLoss: {name}", getattr(self, name)))
-        if self.to_bad + self.to_good <= 0:
-            raise ValueError("BurstyLoss: to_bad and to_good are both 0; a link that never changes is Loss(seen=...)")
-
-    @property
-    def bad(self) -> float:
-        """How often the link is bad."""
-        return self.to_bad / (self.to_bad + self.to_good)
-
-    def rates(self, horizon: int) -> Floats:
-        """The chance to be seen at each step, on average over the link."""
-        return np.full(horizon, self.bad * self.seen_bad + (1 - self.bad) * self.seen_good)
-
-    def lost(self, rng: np.random.Generator, horizon: int, n: int) -> NDArray[np.bool_]:
-        change, draw = rng.random((horizon, n)), rng.random((horizon, n))
-        bad = change[0] < self.bad
-        out = np.empty((horizon, n), dtype=bool)
-        for h in range(horizon):
-            if h:
-                bad = np.where(bad, change[h] >= self.to_good, change[h] < self.to_bad)
-            out[h] = draw[h] >= np.where(bad, self.seen_bad, self.seen_good)
-        return out
-
-
 @dataclass(frozen=True, init=False)
 class Lossy(Link):
     """Late and lossy: each observation is lost, or travels with `delay`. Give seen = λ, rate = 1 − λ, or loss = a channel."""
@@ -392,13 +322,31 @@ class Lossy(Link):
     ) -> None:
         if not isinstance(delay, DelayChannel):
             hint = f"; did you mean ConstantDelay({delay})?" if isinstance(delay, int) else ""
-            raise TypeError(f"Lossy: delay is a {type(delay).__name__}, expected a delay channel{hint}")
-        if loss is None:
-            loss = Loss(_chances("Lossy", seen, rate))
-        elif seen is not None or rate is not None or not isinstance(loss, LossChannel):
+            raise TypeError(f"Lossy: delay is of type {type(delay).__name__}, expected a delay channel{hint}")
+        if sum(x is not None for x in (seen, rate, loss)) != 1:
             raise ValueError("Lossy takes exactly one of seen=λ, rate=1−λ and loss=Loss(...) or BurstyLoss(...)")
+        if loss is None:
+            loss = Loss(chances("Lossy", seen, rate))
+        elif not isinstance(loss, LossChannel):
+            raise TypeError(f"Lossy: loss is of type {type(loss).__name__}, expected Loss(...) or BurstyLoss(...)")
         object.__setattr__(self, "delay", delay)
         object.__setattr__(self, "loss", loss)
 
 
 Channel = DelayChannel | LossChannel | Lossy
+
+__all__ = [
+    "BernoulliDelay",
+    "BurstyLoss",
+    "CappedDelay",
+    "Channel",
+    "ConstantDelay",
+    "DelayChannel",
+    "EmpiricalDelay",
+    "GeometricDelay",
+    "HeavyTailedDelay",
+    "Loss",
+    "LossChannel",
+    "Lossy",
+    "StochasticDelay",
+]

@@ -27,7 +27,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from oldlight.problem import ImpairedMDP
+from oldlight.problem import ImpairedMDP, checked_problem
 
 Floats = NDArray[np.float64]
 
@@ -86,6 +86,7 @@ def current(problem: ImpairedMDP, info: Information) -> Floats:
 
 def belief(problem: ImpairedMDP, info: Information) -> Floats:
     """The law of the current state s_h given what the agent knows. An impossible `info` raises and says why."""
+    checked_problem(problem, "belief")
     check(problem, info)
     if problem.seen is not None:
         settled_late(problem)  # a delay law that depends on hidden states makes a loss itself informative
@@ -129,7 +130,8 @@ def check(problem: ImpairedMDP, info: Information) -> None:
         raise no(f"state {s} is outside 0..{S - 1}")
     if len(queue) != h - t:
         raise no(f"from step t = {t} to time h = {h} there are {h - t} actions, not {len(queue)}")
-    if not _reachable(problem, t)[s]:
+    reached = _reachable(problem, t)
+    if not reached[s].any():
         raise no(f"no way of acting reaches state {s} at step {t}")
     m = h - t
     if problem.lead:
@@ -138,8 +140,8 @@ def check(problem: ImpairedMDP, info: Information) -> None:
         return
     if not 0 <= waited <= m:
         raise no(f"waited = {waited} is outside 0..{m}, the steps since step {t}")
-    if m - waited > law.cap or not law.feasible_delays[t, m - waited]:
-        raise no(f"the observation of step {t} cannot be exactly {m - waited} late")
+    if m - waited > law.cap or not reached[s, m - waited]:
+        raise no(f"the observation of step {t} in state {s} cannot be exactly {m - waited} late")
     if seen is not None:
         if seen[t] <= 0:
             raise no(f"the observation of step {t} is never seen")
@@ -160,10 +162,26 @@ def _check_lost(seen: Floats, first: int, last: int, no: Callable[[str], ValueEr
 
 
 def _reachable(problem: ImpairedMDP, t: int) -> NDArray[np.bool_]:
-    mask = problem.initial > 0
-    for i in range(-problem.lead, t):
-        mask = np.asarray((problem.transitions_at(i)[mask] > 0).any(axis=(0, 1)))
-    return mask
+    """Axes (s, d): can step t be in state s with an observation that is d late? (One column after a warm start.)"""
+    law, S = problem.law, problem.n_states
+    if problem.lead:
+        mask = problem.initial > 0
+        for i in range(-problem.lead, t):
+            mask = np.asarray((problem.transitions_at(i)[mask] > 0).any(axis=(0, 1)))
+        return np.asarray(mask[:, None])
+    reached = np.zeros((S, law.cap + 1), dtype=bool)
+    reached[:, : len(law.first)] = (problem.initial > 0)[:, None] & (law.first[: law.cap + 1] > 0)
+    for i in range(t):
+        can = np.broadcast_to(law.at_step(law.interarrival, i) > 0, (S, problem.n_actions, law.interarrival.shape[-1]))
+        moves_to = problem.transitions_at(i) > 0  # [s, a, s2]
+        after = np.zeros_like(reached)
+        for k in range(can.shape[-1]):
+            to = np.asarray((moves_to & can[:, :, k, None]).any(axis=1))  # [s, s2]
+            late = np.asarray((reached[:, :, None] & to[:, None, :]).any(axis=0)).T  # [s2, d]
+            for d in np.flatnonzero(late.any(axis=0)).tolist():
+                after[:, min(d + k, law.cap)] |= late[:, d]
+        reached = after
+    return reached
 
 
 def beginnings(problem: ImpairedMDP) -> Iterator[tuple[float, Information]]:
@@ -247,6 +265,7 @@ class Layout:
     @classmethod
     def of(cls, problem: ImpairedMDP) -> Layout:
         """Only feasible blocks. Sizes are exact whole numbers, however large; nothing of that size is made here."""
+        checked_problem(problem, "Layout.of")
         law = problem.law
         if problem.seen is not None:
             raise ValueError(

@@ -10,7 +10,7 @@ def thread_count() -> int:
     """Cores this process may use, or OLDLIGHT_THREADS."""
     wanted = os.environ.get("OLDLIGHT_THREADS", "")
     if wanted:
-        if not wanted.isdigit() or int(wanted) < 1:
+        if not wanted.isdecimal() or int(wanted) < 1:
             raise ValueError(f"OLDLIGHT_THREADS is {wanted!r}, expected a whole number ≥ 1")
         return int(wanted)
     return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1

@@ -174,16 +174,19 @@ class BlackoutPolicy:
         return f"BlackoutPolicy(H={self.sequences.shape[3]}, S={self.sequences.shape[1]}, late={self.late})"
 
 
-_PARTS = {"oldlight.BlackoutPolicy": ("sequences", "sizes"), "oldlight.TablePolicy": ("sizes", "offset", "root")}
+_PARTS = {  # what each kind of file holds, and how many entries (0: any number)
+    "oldlight.BlackoutPolicy": {"sequences": 0, "sizes": 2},
+    "oldlight.TablePolicy": {"sizes": 3, "offset": 0, "root": 0},
+}
 
 
 def load_policy(path: str | os.PathLike[str]) -> TablePolicy | BlackoutPolicy:
     """Read a policy that `save` wrote."""
     data = checks.load_arrays(path, needs=("kind",))
     kind = str(data["kind"])
-    for key in _PARTS.get(kind, ()):
-        if key not in data:
-            raise ValueError(f"{path}: damaged, {key!r} is missing")
+    for key, size in _PARTS.get(kind, {}).items():
+        if key not in data or (size and data[key].size != size):
+            raise ValueError(f"{path}: damaged, {key!r} is missing or cut off")
     if kind == "oldlight.BlackoutPolicy":
         n_actions, late = (int(x) for x in data["sizes"])
         return BlackoutPolicy(data["sequences"], n_actions, late)
@@ -202,7 +205,7 @@ class FunctionPolicy:
 
     def __init__(self, choose: Callable[[Information], Any], n_actions: int) -> None:
         self.choose = choose
-        self.n_actions = n_actions
+        self.n_actions = checks.whole("n_actions", n_actions, least=1)
         self._known: dict[Information, Floats] = {}
 
     def probabilities(self, info: Information) -> Floats:
@@ -235,7 +238,9 @@ class MarkovPolicy:
     def __init__(self, actions: ArrayLike, n_actions: int) -> None:
         table = np.asarray(actions)
         if table.ndim != 2 or table.dtype.kind not in "ui" or table.size == 0:
-            raise ValueError(f"actions has shape {table.shape}, type {table.dtype}; expected integers (H, S)")
+            raise ValueError(
+                f"actions has shape {table.shape}, type {table.dtype}; expected integers (H, S), at least one"
+            )
         self.actions = _known_actions("actions", table, n_actions)
         self.n_actions = n_actions
 
@@ -275,7 +280,7 @@ def made_for_another(policy: Any, problem: ImpairedMDP) -> ValueError:
 def not_a_policy(policy: Any) -> TypeError:
     """The error for something that cannot be asked what to do."""
     return TypeError(
-        f"policy is a {type(policy).__name__} without probabilities(info); wrap a function of the information state: "
+        f"policy is of type {type(policy).__name__}, without probabilities(info); wrap a function of the information state: "
         "oldlight.FunctionPolicy(choose, n_actions)"
     )
 

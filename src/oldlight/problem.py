@@ -23,7 +23,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from oldlight import checks
-from oldlight.channels import CappedDelay, Channel, ConstantDelay, DelayChannel, LossChannel, Lossy
+from oldlight.channels import Channel, ConstantDelay, DelayChannel, LossChannel, Lossy
 from oldlight.delay_law import DelayLaw
 from oldlight.mdp import TabularMDP
 
@@ -60,13 +60,17 @@ class ImpairedMDP:
         pending: Sequence[int] | None = None,
     ) -> None:
         if not isinstance(mdp, TabularMDP):
-            raise TypeError(f"mdp is a {type(mdp).__name__}, expected a TabularMDP")
+            raise TypeError(f"mdp is of type {type(mdp).__name__}, expected a TabularMDP")
         if not isinstance(channel, DelayChannel | LossChannel | Lossy):
             hint = f"; did you mean ConstantDelay({channel})?" if isinstance(channel, int) else ""
-            raise TypeError(f"channel is a {type(channel).__name__}, expected a delay channel, Loss or Lossy{hint}")
+            raise TypeError(
+                f"channel is of type {type(channel).__name__}, expected a delay channel, Loss or Lossy{hint}"
+            )
         if start is not None and not isinstance(start, WarmStart):
-            raise TypeError(f"start is a {type(start).__name__}, expected None (cold) or WarmStart()")
+            raise TypeError(f"start is of type {type(start).__name__}, expected None (cold) or WarmStart()")
         k = checks.whole("actuation", actuation)
+        if pending is not None and not isinstance(pending, Sequence | np.ndarray):
+            raise ValueError(f"pending is {pending!r}, expected a list of {k} actions")
         waiting = (0,) * k if pending is None else tuple(pending)
         if len(waiting) != k:
             raise ValueError(f"pending has {len(waiting)} actions, expected one per step of actuation delay: {k}")
@@ -177,7 +181,7 @@ def checked_problem(problem: ImpairedMDP, who: str) -> None:
     """Refuse anything but an ImpairedMDP, with the call that was meant."""
     if not isinstance(problem, ImpairedMDP):
         raise TypeError(
-            f"{who} takes an ImpairedMDP, not a {type(problem).__name__}; wrap it: ImpairedMDP(mdp, channel)"
+            f"{who} takes an ImpairedMDP, not something of type {type(problem).__name__}; wrap it: ImpairedMDP(mdp, channel)"
         )
 
 
@@ -204,7 +208,7 @@ def truncate(problem: ImpairedMDP, probability: float) -> Truncated:
     checked_problem(problem, "truncate")
     checks.probability("probability", probability)
     if not isinstance(problem.channel, DelayChannel):
-        raise ValueError(f"truncate shortens delays; {problem.channel!r} has none")
+        raise ValueError(f"truncate shortens a delay channel; {problem.channel!r} is not one")
     law = problem.channel.law(problem.horizon, problem.n_states, problem.n_actions)
     if problem.lead:
         return Truncated(problem, law.max_delay, 0.0, 0.0)
@@ -212,5 +216,5 @@ def truncate(problem: ImpairedMDP, probability: float) -> Truncated:
         chance = law.chance_longer(k)
         if chance <= probability:
             break
-    shorter = problem.behind(CappedDelay(problem.channel, k))
+    shorter = problem.behind(problem.channel.capped(k))
     return Truncated(shorter, k, chance, chance * problem.reward_span)

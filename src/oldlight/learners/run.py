@@ -43,9 +43,8 @@ class LearningRun:
     def empty(
         cls, learner: str, problem: str, episodes: int, seed: int, best: float, every: int, evaluate: str
     ) -> LearningRun:
-        return cls(
-            learner, problem, episodes, seed, best, every, evaluate, *(np.full(episodes, np.nan) for _ in COLUMNS)
-        )
+        blank: dict[str, Any] = {name: np.full(episodes, np.nan) for name in COLUMNS}
+        return cls(learner, problem, episodes, seed, best, every, evaluate, **blank)
 
     @property
     def regret(self) -> Floats:

@@ -56,7 +56,7 @@ def solve(
     if max_bytes is not None:
         checks.whole("max_bytes", max_bytes, least=1)
     if depth is not None:
-        checks.whole("depth", depth)
+        checks.whole("depth", depth, least=problem.actuation)
         if problem.seen is not None:
             raise ValueError(
                 f"depth shortens delays, but {problem.channel!r} loses observations; give tolerance=... instead"

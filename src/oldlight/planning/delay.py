@@ -32,7 +32,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from oldlight.channels import CappedDelay, DelayChannel
+from oldlight.channels import DelayChannel
 from oldlight.checks import TooLarge
 from oldlight.information import Block, Layout
 from oldlight.machine import default_limit, human, thread_count
@@ -329,7 +329,7 @@ def _too_large(problem: ImpairedMDP, states: int, need: int, limit: int, at_leas
     fits = None
     if isinstance(problem.channel, DelayChannel):
         for k in range((problem.lead or problem.law.max_delay) - 1, problem.actuation - 1, -1):
-            shorter = problem.behind(CappedDelay(problem.channel, k - problem.actuation))
+            shorter = problem.behind(problem.channel.capped(k - problem.actuation))
             layout, _, bytes_there = _needs(shorter, limit, policy=False, kept=True)
             if layout is not None and bytes_there <= limit:
                 fits = k

@@ -61,10 +61,10 @@ def _on_newest(plan: Ints, first: int, info: Information) -> int:
 
 
 def qmdp(problem: ImpairedMDP) -> FunctionPolicy:
-    """Act as if everything were seen from the next step on."""
+    """Act as if everything were seen from the next step on (with late actions: as early as it can be acted upon)."""
     from oldlight.planning.ladder import Rung
 
-    return FunctionPolicy(Rung(problem, 0).choose, problem.n_actions)
+    return FunctionPolicy(Rung(problem, problem.actuation).choose, problem.n_actions)
 
 
 def open_loop(problem: ImpairedMDP, tolerance: float = 0.0) -> FunctionPolicy:

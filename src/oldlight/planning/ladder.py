@@ -25,8 +25,8 @@ from collections.abc import Callable
 import numpy as np
 from numpy.typing import NDArray
 
-from oldlight.channels import CappedDelay, DelayChannel
-from oldlight.checks import TooLarge
+from oldlight import checks
+from oldlight.channels import DelayChannel
 from oldlight.information import Information, current, moves, newest, push
 from oldlight.planning.delay import DelayModel, Induction, Stage, by_start, checked_layout
 from oldlight.planning.evaluation import Evaluation, evaluate
@@ -48,10 +48,10 @@ class Rung:
     def __init__(self, problem: ImpairedMDP, k: int, max_bytes: int | None = None) -> None:
         if not isinstance(problem.channel, DelayChannel):
             raise ValueError(f"the ladder shortens delays; {problem.channel!r} is not a delay channel")
-        if k < problem.actuation:
-            raise ValueError(f"depth is {k}, expected at least the actuation delay {problem.actuation}")
         self.problem, self.k = problem, k
-        self.shorter = problem.behind(CappedDelay(problem.channel, k - problem.actuation))
+        self.shorter = problem.behind(
+            problem.channel.capped(checks.whole("depth", k, least=problem.actuation) - problem.actuation)
+        )
         layout, self.bytes = checked_layout(self.shorter, max_bytes, policy=False, kept=True)
         self.size = layout.size
         self.model = DelayModel(self.shorter, layout)
@@ -77,8 +77,13 @@ class Rung:
         return int(self.q(info).argmax())
 
 
+class _TooManyValues(Exception):
+    """A rollout would need more values than it may keep."""
+
+
 class Rollout:
-    """The best action if `base` (deterministic) acts afterwards, by exact values; TooLarge beyond `most` of them."""
+    """The best action if `base` (deterministic) acts afterwards, by exact values; the base policy's own action wherever that
+    would need more than `most` values in all."""
 
     def __init__(self, problem: ImpairedMDP, base: FunctionPolicy, most: int) -> None:
         self.problem, self.base, self.most = problem, base, most
@@ -89,7 +94,7 @@ class Rollout:
         known = self._values.get(info)
         if known is None:
             if len(self._values) >= self.most:
-                raise TooLarge(f"a rollout needs more than {self.most:,} values")
+                raise _TooManyValues
             known = self._values[info] = self.q(info, self.base.action(info))
         return known
 
@@ -102,8 +107,11 @@ class Rollout:
 
     def choose(self, info: Information) -> int:
         """The best action; the base policy's own where it is as good."""
-        q = np.array([self.q(info, a) for a in range(self.problem.n_actions)])
         own = self.base.action(info)
+        try:
+            q = np.array([self.q(info, a) for a in range(self.problem.n_actions)])
+        except _TooManyValues:
+            return own
         return own if q[own] >= q.max() - 1e-12 * max(1.0, abs(q.max())) else int(q.argmax())
 
 
@@ -152,10 +160,7 @@ def plan_ladder(
     lower = value
     if found is not None:
         better = FunctionPolicy(Rollout(problem, policy, WALK).choose, problem.n_actions)
-        try:
-            improved = evaluate(problem, better, max_states=WALK)
-        except TooLarge:
-            improved = found
+        improved = evaluate(problem, better, max_states=WALK)
         if improved.exact and improved.value > value:
             value = lower = improved.value
             policy = better

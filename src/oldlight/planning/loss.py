@@ -202,8 +202,9 @@ def plan_loss(
     need = 8 * (H * S * Q * (A + 4) + H * S * Q * H + (H + 1) * (A + 3) * max(S, A)) + FIRST_ENTRIES * (8 * S + 48)
     if need > limit:
         raise TooLarge(
-            f"planning for {problem.channel!r} on S={S}, A={A}, H={H} has {H * S * Q:,} corners and needs at least "
-            f"{human(need)}; the limit is {human(limit)}. Ways out: raise max_bytes, or shorten the delay or the horizon"
+            f"planning for {problem.channel!r} on S={S}, A={A}, H={H} has {H * S * Q:,} information states just after an "
+            f"observation and needs at least {human(need)}; the limit is {human(limit)}. Ways out: raise max_bytes, or shorten "
+            f"{'the delay or ' if d else ''}the horizon"
         )
     P = mdp.transitions[:1] if mdp.stationary_transitions else mdp.transitions
     R = mdp.rewards[:1] if mdp.stationary else mdp.rewards

@@ -82,37 +82,6 @@ def test_it_says_what_the_page_says(code: str, refusals: dict[str, BaseException
     assert matches(ROWS[code], says(error)), f"the page says\n{ROWS[code]}\nbut it is\n{says(error)}"
 
 
-NOT_YET = {  # the code, and words that mislead: they must go, or nothing in the library's own words is said at all
-    "ol.solve(acting_late, depth=0)": None,
-    "ol.solve(ol.ImpairedMDP(mdp, ol.ConstantDelay(40), start=ol.WarmStart()), max_bytes=2**20)": "CappedDelay",
-    "ol.truncate(late_and_lossy, 0.1)": "has none",
-    "ol.Lossy(ol.ConstantDelay(1))": "and rate=1−λ (chance to be lost)",
-    "ol.Lossy(ol.ConstantDelay(1), loss=0.1)": "exactly one of",
-    "ol.MarkovPolicy(np.zeros((0, 2), int), 2)": "expected integers (H, S)",
-    "qmdp(acting_late)": "depth is 0",
-    "ol.BlackoutPolicy(3, 2)": None,
-    "ol.EmpiricalDelay.from_ms(3, period_ms=20)": None,
-    'ol.EmpiricalDelay.from_ms({15: "often"}, period_ms=20)': None,
-    "ol.ImpairedMDP(mdp, ol.ConstantDelay(1), actuation=1, pending=0)": None,
-    'ol.TabularMDP.from_dict({0: {0: [(1, 0, 1)]}}, horizon=3, initial={0: "all"})': None,
-    "ol.TabularMDP.from_dict({0: {0: [1, 0, 1]}}, horizon=3)": None,
-    "ol.belief(mdp, Information.nothing_seen())": None,
-    "ol.Layout.of(mdp)": None,
-    "augmented(mdp)": None,
-    "policy_value(augmented(late), three)": None,
-    'np.savez("plan.npz", kind="oldlight.BlackoutPolicy", sequences=[0], sizes=[2]); ol.load_policy("plan.npz")': None,
-}
-
-
-@pytest.mark.xfail(strict=True, reason="not refused, or not well; once it is, it belongs on the page")
-@pytest.mark.parametrize("code", NOT_YET)
-def test_it_ought_to_say_no(code: str) -> None:
-    error, misleading = refusal_of(code), NOT_YET[code]
-    assert error is not None
-    assert by_the_library(error)
-    assert misleading is None or misleading not in says(error)
-
-
 WAYS_OUT = {
     "constant": (ol.ConstantDelay(7), {}),
     "geometric": (ol.GeometricDelay(0.5), {}),

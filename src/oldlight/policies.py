@@ -127,13 +127,8 @@ class BlackoutPolicy:
         self, sequences: ArrayLike, n_actions: int, late: int = 0, elsewhere: Callable[[Information], int] | None = None
     ) -> None:
         table = np.asarray(sequences)
-        H = table.shape[-1]
-        if (
-            table.ndim != 4
-            or table.dtype.kind not in "ui"
-            or table.shape[0] != H + 1
-            or table.shape[2] != n_actions**late
-        ):
+        fits = table.ndim == 4 and table.shape[0] == table.shape[3] + 1 and table.shape[2] == n_actions**late
+        if not fits or table.dtype.kind not in "ui":
             raise ValueError(
                 f"sequences has shape {table.shape}, type {table.dtype}; expected integers (H+1, S, {n_actions**late}, H)"
             )

@@ -47,8 +47,8 @@ from numpy.typing import NDArray
 from oldlight import checks
 from oldlight.information import Information, Layout, beginnings, decode, encode, settled_late
 from oldlight.machine import default_limit, human
-from oldlight.policies import Policy
-from oldlight.problem import ImpairedMDP
+from oldlight.policies import Policy, chances_of
+from oldlight.problem import ImpairedMDP, checked_problem
 
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
@@ -117,11 +117,13 @@ class AugmentedMDP:
 
 def augmented(problem: ImpairedMDP, *, max_bytes: int | None = None) -> AugmentedMDP:
     """MDP_aug, with expected rewards. Refused above `max_bytes` (half of the machine's memory if None)."""
+    checked_problem(problem, "augmented")
     return _write(problem, False, max_bytes)
 
 
 def past_reward(problem: ImpairedMDP, *, max_bytes: int | None = None) -> AugmentedMDP:
     """The past-reward twin, under delay."""
+    checked_problem(problem, "past_reward")
     return _write(problem, True, max_bytes)
 
 
@@ -146,7 +148,7 @@ def policy_value(model: AugmentedMDP, policy: Policy) -> float:
         pairs = np.zeros(model.rewards.shape)  # the chance of (i, a) at this step
         pairs[:, 0] = law  # any action will do where there is no choice
         for i in np.flatnonzero((law > 0) & open_to_choice).tolist():
-            pairs[i] = law[i] * policy.probabilities(model.information(i))  # type: ignore[arg-type]
+            pairs[i] = law[i] * chances_of(model.problem, policy, model.information(i))  # type: ignore[arg-type]
         total += float((pairs * model.rewards).sum())
         law = model.transitions.T @ pairs.reshape(-1)
     return total

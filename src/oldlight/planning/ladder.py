@@ -77,10 +77,6 @@ class Rung:
         return int(self.q(info).argmax())
 
 
-class _TooManyValues(Exception):
-    """A rollout would need more values than it may keep."""
-
-
 class Rollout:
     """The best action if `base` (deterministic) acts afterwards, by exact values; the base policy's own action wherever that
     would need more than `most` values in all."""
@@ -94,7 +90,7 @@ class Rollout:
         known = self._values.get(info)
         if known is None:
             if len(self._values) >= self.most:
-                raise _TooManyValues
+                return np.nan  # more values than may be kept: not known
             known = self._values[info] = self.q(info, self.base.action(info))
         return known
 
@@ -108,9 +104,8 @@ class Rollout:
     def choose(self, info: Information) -> int:
         """The best action; the base policy's own where it is as good."""
         own = self.base.action(info)
-        try:
-            q = np.array([self.q(info, a) for a in range(self.problem.n_actions)])
-        except _TooManyValues:
+        q = np.array([self.q(info, a) for a in range(self.problem.n_actions)])
+        if np.isnan(q).any():
             return own
         return own if q[own] >= q.max() - 1e-12 * max(1.0, abs(q.max())) else int(q.argmax())
 

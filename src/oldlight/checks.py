@@ -88,6 +88,14 @@ def positive(name: str, value: Any) -> float:
     return number
 
 
+def one_of(name: str, value: Any, allowed: Sequence[str]) -> str:
+    """One of a few words."""
+    if value not in allowed:
+        words = ", ".join(repr(word) for word in allowed)
+        raise ValueError(f"{name} is {value!r}, expected one of {words}")
+    return str(value)
+
+
 def whole(name: str, value: Any, *, least: int = 0, most: int | None = None) -> int:
     """A whole number in [least, most]."""
     allowed = f"a whole number ≥ {least}" if most is None else f"a whole number in {least}..{most}"

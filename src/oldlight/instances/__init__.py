@@ -1,5 +1,5 @@
-"""Named processes: the paper's chains, the chain where sensing matters, the dichotomy, the lower bound's tree, formulas as
-processes, and classics. Each a TabularMDP."""
+"""Named processes: the paper's chains, the chain where sensing matters, the dichotomy, the lower bound's tree, formulas
+as processes, and classics. Each a TabularMDP."""
 
 from oldlight.instances.chains import center_chain, sensing_chain
 from oldlight.instances.classics import forest, inventory

@@ -1,18 +1,18 @@
-"""Proposition 2's process: a tree whose one good leaf, action and moment must be found by trial (Domingues et al. 2021).
+"""Proposition 2's process: a tree whose one good leaf, action and moment must be found by trial (Domingues et al.).
 
-States: a waiting state S_w (the start), a full tree with A children per node and m levels, and two absorbing states S_b,
-S_g; so S = 3 + (A^m − 1)/(A − 1), and the last level holds L = A^{m−1} leaves. **Code counts steps from 0**; the paper's
-1-based numbers are in brackets.
+States: a waiting state S_w (the start), a full tree with A children per node and m levels, and two absorbing states
+S_b, S_g; so S = 3 + (A^m − 1)/(A − 1), and the last level holds L = A^{m−1} leaves. **Code counts steps from 0**; the
+paper's 1-based numbers are in brackets.
 
 - S_w: `waiting_action` stays at steps h < D [h ≤ D]; every other action, and every action later on, goes to the root.
 - tree: action a goes to child a; leaf ℓ is reached from the root by the digits of ℓ in base A, the highest first.
 - leaf: to S_g with probability 1/2, else to S_b, whatever the action; but at (h*, ℓ*, a*) to S_g with 1/2 + ε.
 - reward 1 per step in S_g from step D + m on [h ≥ D + m + 1], nothing else.
 
-The paper says that the way from the root to a leaf takes m steps, with a tree of A^{m−1} leaves, that is m levels; one of
-the two must give. Here the m steps lead *from S_w* to a leaf: one to the root, m − 1 down the tree. Then leaving S_w at
-step w puts a leaf at step w + m, the D choices of w give exactly h* ∈ {m, .., D + m − 1} [{1 + m, .., D + m}; the paper
-prints the two ends only], and whoever left in time is absorbed before the reward begins. So, for 0 ≤ ε ≤ 1/2,
+The paper says that the way from the root to a leaf takes m steps, with a tree of A^{m−1} leaves, that is m levels; one
+of the two must give. Here the m steps lead *from S_w* to a leaf: one to the root, m − 1 down the tree. Then leaving S_w
+at step w puts a leaf at step w + m, the D choices of w give exactly h* ∈ {m, .., D + m − 1} [{1 + m, .., D + m}; the
+paper prints the two ends only], and whoever left in time is absorbed when the reward begins. So, for 0 ≤ ε ≤ 1/2,
 
     optimal value = (H − D − m)·(1/2 + ε),
 
@@ -99,7 +99,7 @@ def _name(node: int, inner: int, A: int) -> str:
 
 def hard_tree_value(depth: int, window: int, horizon: int, epsilon: float) -> float:
     """(H − D − m)·(1/2 + ε): the optimal value, with or without delay."""
-    return (horizon - window - depth) * (0.5 + epsilon)
+    return float((horizon - window - depth) * (0.5 + epsilon))
 
 
 def hard_tree_epsilon(depth: int, n_actions: int, window: int, episodes: int) -> float:
@@ -110,7 +110,7 @@ def hard_tree_epsilon(depth: int, n_actions: int, window: int, episodes: int) ->
     m = checks.whole("depth", depth, least=1)
     A = checks.whole("n_actions", n_actions, least=2)
     K = checks.whole("episodes", episodes, least=1)
-    triples = checks.whole("window", window, least=1) * A ** (m - 1) * A
+    triples = int(checks.whole("window", window, least=1) * A**m)
     epsilon = (1.0 - 1.0 / triples) * float(np.sqrt(triples / (8.0 * K)))
     if epsilon > 0.25:
         raise ValueError(

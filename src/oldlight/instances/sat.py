@@ -11,10 +11,10 @@ An agent that sees nothing before step n plays one fixed assignment, and earns t
 
     blind value = (largest number of clauses that can be satisfied together) / C,
 
-which is 1 exactly if the formula can be satisfied, and at most 1 − 1/C if not. Blind means: every observation lost, or a
-constant delay of at least n with a cold start. The process has C + 1 states, 2 actions and n + 1 steps, so whoever plans
-for every constant delay in polynomial time decides satisfiability in polynomial time. Seeing the clause (no delay), each
-clause can be satisfied on its own, and the value is 1.
+which is 1 exactly if the formula can be satisfied, and at most 1 − 1/C if not. Blind means: every observation lost, or
+a constant delay of at least n with a cold start. The process has C + 1 states, 2 actions and n + 1 steps, so whoever
+plans for every constant delay in polynomial time decides satisfiability in polynomial time. Seeing the clause (no
+delay), each clause can be satisfied on its own, and the value is 1.
 """
 
 from __future__ import annotations

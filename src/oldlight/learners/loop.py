@@ -20,6 +20,7 @@ import os
 import time
 from collections.abc import Callable, Iterable
 from concurrent.futures import ProcessPoolExecutor
+from functools import lru_cache
 from multiprocessing import get_context
 from pathlib import Path
 from typing import Any
@@ -108,33 +109,42 @@ def learn(
     optimum = solve(problem).value if best is None else checks.real("best", best)
     world, judge = World(problem), _Judge(problem, evaluate, 20_000, seed)
     rng = np.random.Generator(np.random.PCG64(np.random.SeedSequence(seed, spawn_key=(0, 3))))
-    learner.start(Setting.of(problem, K, gamma), rng)
+    learner.start(Setting.of(problem, K, gamma, world.layout), rng)
     run = LearningRun.empty(type(learner).__name__, repr(problem), K, seed, optimum, every, evaluate)
     done = 0
     if checkpoint is not None and Path(checkpoint).exists():
         done = _restore(Path(checkpoint), run, learner, rng)
     saved = time.monotonic()
     policy: Policy | None = None
+    latest: Policy
     player = None
+    itself = hasattr(learner, "play_episode")  # a learner that plays in compiled code of its own
     draws, chunk = None, -1
     spoken = 0.0
     with shown(progress, f"{type(learner).__name__}") as tell:
         try:
             for k in range(done, K):
                 began = time.perf_counter()
-                latest = _policy(learner, problem)
-                if player is None or latest is not policy:
-                    policy, player = latest, world.player(latest)
                 if k // CHUNK != chunk:
                     chunk = k // CHUNK
                     draws = world.draw(seed, chunk)
                 assert draws is not None
-                paid, _, _, states, actions, arrivals = world.play(player, draws.one(k % CHUNK), 1)
-                learnt = time.perf_counter() - began
-                if k % every == 0 or k == done:
+                judged = k % every == 0 or k == done
+                if not itself or judged:
+                    latest = _policy(learner, problem)
+                judging = time.perf_counter()
+                if judged:
                     run.values[k], run.half_widths[k] = judge.value(latest)
                 else:
                     run.values[k], run.half_widths[k] = run.values[k - 1], run.half_widths[k - 1]
+                judging = time.perf_counter() - judging
+                if itself:
+                    paid, states, actions, arrivals = learner.play_episode(world, draws.one(k % CHUNK))  # type: ignore[attr-defined]
+                else:
+                    if player is None or latest is not policy:
+                        policy, player = latest, world.player(latest)
+                    paid, _, _, states, actions, arrivals = world.play(player, draws.one(k % CHUNK), 1)
+                learnt = time.perf_counter() - began - judging
                 began = time.perf_counter()
                 learner.see(_episode(problem, states[:, 0], actions[:, 0], arrivals[:, 0]))
                 run.returns[k] = paid[0]
@@ -165,11 +175,17 @@ def _policy(learner: Any, problem: ImpairedMDP) -> Policy:
 
 def _episode(problem: ImpairedMDP, states: Any, actions: Any, arrivals: Any) -> Episode:
     lead, H = problem.lead, problem.horizon
-    seen = np.where(arrivals == -1, -1, states).astype(np.int64)
     paid = np.zeros(lead + H)
-    paid[lead:] = problem.mdp.rewards[np.arange(H), states[lead:], actions[lead:]]
-    paid[arrivals == -1] = np.nan
-    return Episode(seen, actions.astype(np.int64), arrivals.astype(np.int64), paid, lead)
+    paid[lead:] = problem.mdp.rewards[_steps(H), states[lead:], actions[lead:]]
+    if problem.loss is not None:
+        lost = arrivals == -1
+        states, paid[lost] = np.where(lost, -1, states), np.nan
+    return Episode(states.astype(np.int64), actions.astype(np.int64), arrivals.astype(np.int64), paid, lead)
+
+
+@lru_cache
+def _steps(H: int) -> NDArray[np.int64]:
+    return np.arange(H)
 
 
 def learn_seeds(

@@ -59,12 +59,12 @@ class Setting:
     layout: Layout | None  # where each information state stands in a table; None under loss
 
     @classmethod
-    def of(cls, problem: ImpairedMDP, episodes: int, failure: float) -> Setting:
+    def of(cls, problem: ImpairedMDP, episodes: int, failure: float, layout: Layout | None) -> Setting:
         mdp = problem.mdp
         return cls(
             problem.horizon, problem.n_states, problem.n_actions, np.array(mdp.rewards), np.array(problem.initial),
             problem.channel, problem.law, problem.seen, problem.lead, problem.actuation, problem.pending,
-            mdp.stationary_transitions, episodes, failure, Layout.of(problem) if problem.seen is None else None,
+            mdp.stationary_transitions, episodes, failure, layout,
         )  # fmt: skip
 
     @property

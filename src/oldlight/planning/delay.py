@@ -211,7 +211,8 @@ class Induction:
         else:
             steps = max(1, min(threads * 4, W // kernels.TILE)) if threads > 1 else 1
             cuts = (np.linspace(0, -(-W // kernels.TILE), steps + 1).astype(int) * kernels.TILE).clip(max=W)
-            lists = (successors.index, successors.weight, successors.count, base, theta, v_next)
+            plain = (_NO_SPREAD, np.inf, _NO_SPREAD)  # no bonus on the variance, no clip, no noise
+            lists = (successors.index, successors.weight, successors.count, base, theta, *plain, v_next)
             _share(
                 pool, kernels.backup_sparse, [(*lists, *shared, int(i), int(j), out, table) for i, j in _pairs(cuts)]
             )
@@ -249,6 +250,7 @@ class Induction:
 
 _NO_GIVEN = np.empty((0, 0, 0), np.uint8)
 _NO_MIX = np.empty((0, 0, 0, 0))
+_NO_SPREAD = np.empty((0, 0))
 
 
 def _pairs(cuts: NDArray[Any]) -> list[tuple[int, int]]:

@@ -5,7 +5,9 @@ V_next[s2, a, w], after no arrival V_wait[s, a, w, q1] (see `oldlight.informatio
 
     x_a[w] = base[s, q1] + θ[s, q1]·Σ_s2 P(s2|s, q1)·V_next[s2, a, w] + (1 − θ[s, q1])·V_wait[s, a, w, q1]
 
-and out[s, w, q1] is the maximum over a (mode MAX), the entry a policy chose (FOLLOW) or their mean (MIX). Vectors run
+and out[s, w, q1] is the maximum over a (mode MAX), the entry a policy chose (FOLLOW) or their mean (MIX). For a learner (mode
+OPTIMISTIC) x_a gains spread[s, q1]·√Var_P(V_next[·, a, w]), is clipped at `clip`, and ties are broken by `noise`, as small as
+rounding errors; noise[a, :] is read from a place that depends on (s, q1). Vectors run
 along w, so every inner loop is long and contiguous; a tile of w is small enough that the rows of V_next that it reads
 stay in cache while all (s, q1) pass over them.
 """
@@ -13,14 +15,16 @@ stay in cache while all (s, q1) pass over them.
 import numba as nb
 import numpy as np
 
-MAX, FOLLOW, MIX = 0, 1, 2
+MAX, FOLLOW, MIX, OPTIMISTIC = 0, 1, 2, 3
 TILE = 512
+SHIFTS = 64  # places where a row of noise may begin
+NO_NOISE = np.zeros((1, 1))
 
 
 @nb.njit(nogil=True, cache=True, inline="always")
-def _choose(a, x, best, arg, given, mix, mode, s, w0, n, q):
+def _choose(a, x, best, top, arg, given, mix, noise, clip, mode, s, w0, n, q, shift):
     """Take x_a into the running choice over a."""
-    if mode == 0:
+    if mode == MAX:
         if a == 0:
             for j in range(n):
                 best[j] = x[j]
@@ -30,7 +34,18 @@ def _choose(a, x, best, arg, given, mix, mode, s, w0, n, q):
                 better = x[j] > best[j]
                 best[j] = x[j] if better else best[j]
                 arg[j] = a if better else arg[j]
-    elif mode == 1:
+    elif mode == OPTIMISTIC:
+        if a == 0:
+            for j in range(n):
+                top[j] = -np.inf
+        for j in range(n):
+            y = min(x[j], clip)
+            z = y + noise[a, shift + j]
+            better = z > top[j]
+            top[j] = z if better else top[j]
+            best[j] = y if better else best[j]
+            arg[j] = a if better else arg[j]
+    elif mode == FOLLOW:
         for j in range(n):
             if given[s, w0 + j, q] == a:
                 best[j] = x[j]
@@ -43,14 +58,16 @@ def _choose(a, x, best, arg, given, mix, mode, s, w0, n, q):
 
 
 @nb.njit(nogil=True, cache=True, fastmath={"contract"})
-def backup_sparse(
-    index, weight, count, base, theta, v_next, v_wait, waiting, mode, given, mix, keep, w_from, w_to, out, table
-):
+def backup_sparse(index, weight, count, base, theta, spread, clip, noise, v_next, v_wait, waiting, mode, given, mix, keep,
+                  w_from, w_to, out, table):  # fmt: skip
     """Successors from lists: index/weight[s·A+q1, k], count[s·A+q1]; tiles of w in w_from..w_to."""
     S, nA, _ = v_next.shape
     A = base.shape[1]
     x = np.empty(TILE)
+    y = np.empty(TILE)
+    z = np.empty(TILE)
     best = np.empty(TILE)
+    top = np.empty(TILE)
     arg = np.empty(TILE, np.int64)
     for w0 in range(w_from, w_to, TILE):
         w1 = min(w0 + TILE, w_to)
@@ -60,6 +77,7 @@ def backup_sparse(
                 row = s * A + q
                 th = theta[s, q]
                 r = base[s, q]
+                varies = len(spread) > 0 and spread[s, q] > 0.0
                 for a in range(nA):
                     p = th * weight[row, 0]
                     v = v_next[index[row, 0], a, w0:w1]
@@ -79,10 +97,21 @@ def backup_sparse(
                         v = v_next[index[row, k], a, w0:w1]
                         for j in range(n):
                             x[j] += p * v[j]
+                    if varies:
+                        for j in range(n):
+                            y[j] = 0.0
+                            z[j] = 0.0
+                        for k in range(count[row]):
+                            v = v_next[index[row, k], a, w0:w1]
+                            for j in range(n):
+                                z[j] += weight[row, k] * v[j]
+                                y[j] += weight[row, k] * v[j] * v[j]
+                        for j in range(n):
+                            x[j] += spread[s, q] * np.sqrt(max(y[j] - z[j] * z[j], 0.0))
                     if waiting and th < 1.0:
                         for j in range(n):
                             x[j] += (1.0 - th) * v_wait[s, a, w0 + j, q]
-                    _choose(a, x, best, arg, given, mix, mode, s, w0, n, q)
+                    _choose(a, x, best, top, arg, given, mix, noise, clip, mode, s, w0, n, q, (row * 131) % SHIFTS)
                 for j in range(n):
                     out[s, w0 + j, q] = best[j]
                 if keep:
@@ -97,6 +126,7 @@ def backup_dense(product, base, theta, v_wait, waiting, mode, given, mix, keep, 
     A = base.shape[1]
     x = np.empty(n)
     best = np.empty(n)
+    top = np.empty(n)
     arg = np.empty(n, np.int64)
     for s in range(s_from, s_to):
         for q in range(A):
@@ -109,7 +139,7 @@ def backup_dense(product, base, theta, v_wait, waiting, mode, given, mix, keep, 
                 if waiting and th < 1.0:
                     for j in range(n):
                         x[j] += (1.0 - th) * v_wait[s, a, w0 + j, q]
-                _choose(a, x, best, arg, given, mix, mode, s, w0, n, q)
+                _choose(a, x, best, top, arg, given, mix, NO_NOISE, np.inf, mode, s, w0, n, q, 0)
             for j in range(n):
                 out[s, w0 + j, q] = best[j]
             if keep:

@@ -1,12 +1,12 @@
 """The paper's propositions as programs: each function computes both sides for given inputs and says what it found.
 
-`Claim(name, left, right, holds, detail, relation)`: "left relation right" is what the paper asserts, `holds` whether the
-numbers agree with it (equalities to 1e-10), `detail` the numbers behind it. A claim that fails is a result, not an error.
-What was found on many inputs is written down in docs/statements.md. Steps are counted from 0, the paper's from 1.
+`Claim(name, left, right, holds, detail, relation)`: "left relation right" is what the paper asserts, `holds` whether
+the numbers agree with it (equalities to 1e-10), `detail` the numbers behind it. A claim that fails is a result, not an
+error. What was found on many inputs is in docs/statements.md. Steps are counted from 0, the paper's from 1.
 
-Proposition 1   MDP_aug (H steps, reward expected under the belief) and its past-reward twin (2H steps, the reward of step t
-                paid when step t becomes the newest visible one) give every executable policy the same value, from every
-                first information state.
+Proposition 1   MDP_aug (H steps, reward expected under the belief) and its past-reward twin (2H steps, the reward of
+                step t paid when step t becomes the newest visible one) give every executable policy the same value,
+                from every first information state.
 Proposition 2   its process has the same optimal value with every delay (the bound on regret is not computed here).
 Proposition 3   planning for a constant delay is NP-hard: the blind value of `sat(clauses)` decides the formula.
 Proposition 5   the process `dichotomy(d)`: delay d costs nothing, delay d + 1 costs half; and for K episodes.
@@ -24,13 +24,13 @@ import numpy as np
 from scipy.special import bdtrc
 
 from oldlight import checks
-from oldlight.channels import ConstantDelay, Loss
+from oldlight.channels import Channel, ConstantDelay, Loss
 from oldlight.information import Information, beginnings, belief, moves
 from oldlight.instances import dichotomy, hard_tree, hard_tree_value, sat, satisfied_share
 from oldlight.mdp import TabularMDP
 from oldlight.planning import solve
 from oldlight.planning.gap import gap
-from oldlight.policies import Policy
+from oldlight.policies import Policy, chances_of
 from oldlight.problem import ImpairedMDP, WarmStart
 from oldlight.simulation import simulate
 
@@ -57,10 +57,11 @@ def proposition1(problem: ImpairedMDP, policy: Policy, *, at_horizon: AtHorizon 
     """The value of `policy` in MDP_aug and in the 2H-step past-reward model, delay only.
 
     at_horizon: what happens after the last action, at the paper's h = H, for which no case is printed: "arrival" (one
-    observation per step from there on, as for h > H), "hazard" (the law goes on for one more step, as for h < H), or
-    "nothing" (the printed cases taken literally: every probability is 0). Only the first makes the proposition true.
+    observation per step from there on, as for h > H), "hazard" (the law goes on for one more step, as for h < H; no
+    difference here, because delays are folded at H), or "nothing" (the cases as printed: every probability is 0).
+    A warm start with a delay longer than H needs more than 2H steps: there the proposition fails.
     """
-    if problem.law is None:
+    if problem.seen is not None:
         raise ValueError(f"Proposition 1 is about delay; {problem.channel!r} loses observations")
     starts = [(p, info, *_both_values(problem, policy, info, at_horizon)) for p, info in beginnings(problem)]
     left = sum(p * v for p, _, v, _ in starts)
@@ -80,7 +81,7 @@ def _both_values(
     for h in range(2 * H):
         following: dict[Information, float] = {}
         for info, weight in reached.items():
-            chances = policy.probabilities(info) if h < H else np.ones(1)  # after H the action does not matter
+            chances = chances_of(problem, policy, info) if h < H else np.ones(1)  # after H the action does not matter
             if h < H:
                 now += weight * float(belief(problem, info) @ problem.mdp.rewards[h] @ chances)
             for a in np.flatnonzero(chances).tolist():
@@ -114,7 +115,11 @@ def proposition2(depth: int, n_actions: int, window: int, *, epsilon: float = 0.
     """The value of the lower bound's process behind a delay of D = window against its closed form; no delay and
     blindness in `detail`, all of them equal: D as a delay makes the process no harder."""
     mdp = hard_tree(depth, n_actions, window, epsilon=epsilon, seed=seed)
-    links = {"no delay": ConstantDelay(0), "delay D": ConstantDelay(window), "blind": Loss(seen=0.0)}
+    links: dict[str, Channel] = {
+        "no delay": ConstantDelay(0),
+        "delay D": ConstantDelay(window),
+        "blind": Loss(seen=0.0),
+    }
     values = {name: solve(ImpairedMDP(mdp, link)).value for name, link in links.items()}
     exact = hard_tree_value(depth, window, mdp.horizon, epsilon)
     holds = all(abs(v - exact) <= EQUAL for v in values.values())
@@ -155,7 +160,7 @@ def proposition5_long(
 
     left: the mean gap over K simulated episodes; right: the bound; `detail` has the exact probability that the bound is
     missed, and `holds` says whether that is at most γ. The executable value in gap(s_1) belongs to
-    "expectation": the policy that is best in expectation over the start (one policy, fixed before the K starts are drawn);
+    "expectation": the policy that is best in expectation over the start, fixed before the K starts are drawn;
     "hindsight": the policy that is best for the K starts drawn ("any policy", all at once);
     "each start": max over policies for each s_1 on its own, as printed: then nothing is ever lost.
     """
@@ -166,7 +171,9 @@ def proposition5_long(
     problem = ImpairedMDP(mdp, ConstantDelay(d + 1))
     price = gap(problem)
     played = simulate(problem, price.solution.policy, K, seed=seed, record=True)
+    by_start = price.solution.value_by_start
     assert played.states is not None
+    assert by_start is not None
     counts = np.bincount(played.states[:, 0], minlength=2)
     full = np.array([solve(ImpairedMDP(mdp.replace(initial=e), ConstantDelay(0))).value for e in np.eye(2)])
     known = np.array([solve(ImpairedMDP(mdp.replace(initial=e), ConstantDelay(d + 1))).value for e in np.eye(2)])
@@ -174,7 +181,7 @@ def proposition5_long(
     most = int(np.floor(K * (1.0 - right) + 1e-9))  # the bound is missed if more than this many guesses are right
     beyond = float(bdtrc(most, K, 0.5)) if most < K else 0.0
     if comparator == "expectation":
-        earned = float(counts @ price.solution.value_by_start) / K
+        earned = float(counts @ by_start) / K
         missed = beyond
     elif comparator == "hindsight":
         earned = float(counts.max()) / K
@@ -190,8 +197,8 @@ def proposition5_long(
 def monotone_in_delay(mdp: TabularMDP, delays: Iterable[int], *, start: WarmStart | None = None) -> Claim:
     """A longer constant delay never has a higher value: left is the largest rise from one delay to the next.
 
-    Cold start: true, because whoever sees early can wait. Warm start: the steps before step 0 change the law of s_0 with
-    the delay, and neither the value nor the gap need be monotone (`detail` has both).
+    Cold start: true, because whoever sees early can wait. Warm start: the steps before step 0 change the law of s_0
+    with the delay, and neither the value nor the gap need be monotone (`detail` has both).
     """
     order = sorted(delays)
     prices = [gap(ImpairedMDP(mdp, ConstantDelay(d), start=start)) for d in order]

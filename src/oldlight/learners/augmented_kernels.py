@@ -1,0 +1,447 @@
+# mypy: ignore-errors
+"""The compiled loops of the learners on the augmented table; `oldlight.learners.augmented_ucbvi` says what they compute.
+
+A *cell* of the table is a group and a place in it: an information state (or one without its time, when pooled), the root's
+queue at one time, or a state with the queue that is left after the last action. Only cells that were met have a number i.
+
+    Shape   what does not change: node[h, m, δ], root[h] and rest[j] are group numbers (−1: no such group; rest[j] is for
+            queues of length j ≥ 1); base[g]: where the group stands in `number`; length[g]: the length of its queue; kind[g],
+            wait[g]; powers[m] = A^m
+    Cells   number[place] (−1: not met), group[i], local[i] = s·A^m + code, sibling[i]: the cell of the same group met
+            before i, newest[g]: the last one met; size[0]: how many were met
+    Counts  visits[i, a]; first[i, a] and link[k]: the outcomes k of a pair; follow[k]: the cell that followed, times[k]: how
+            often; size[0]: how many outcomes there are
+
+A *move* (i, a, j) is one observed step from cell i by action a (0 where there is nothing to choose) to cell j.
+"""
+
+from typing import Any, NamedTuple
+
+import numba as nb
+import numpy as np
+
+NODE, ROOT, REST = 0, 1, 2
+TIE = 1e-12
+
+
+class Shape(NamedTuple):
+    node: Any
+    root: Any
+    rest: Any
+    base: Any
+    length: Any
+    kind: Any
+    wait: Any
+    powers: Any
+
+
+class Cells(NamedTuple):
+    number: Any
+    group: Any
+    local: Any
+    sibling: Any
+    newest: Any
+    size: Any
+
+
+class Counts(NamedTuple):
+    visits: Any
+    first: Any
+    follow: Any
+    times: Any
+    link: Any
+    size: Any
+
+
+class Rules(NamedTuple):
+    """rewards[h, s, a]; remaining[t]: the most that steps t, t+1, .. can earn; pending: the actions that are under way at the
+    start; offset, root: where each information state stands in the policy's table."""
+
+    rewards: Any
+    remaining: Any
+    pending: Any
+    offset: Any
+    root: Any
+    pooled: Any
+
+
+@nb.njit(nogil=True, cache=True)
+def _meet(shape, cells, g, local):
+    """The number of a cell, a new one if it was not met before."""
+    place = shape.base[g] + local
+    i = np.int64(cells.number[place])
+    if i < 0:
+        i = cells.size[0]
+        cells.size[0] += 1
+        cells.number[place] = i
+        cells.group[i] = g
+        cells.local[i] = local
+        cells.sibling[i] = cells.newest[g]
+        cells.newest[g] = i
+    return i
+
+
+@nb.njit(nogil=True, cache=True)
+def walk(states, actions, arrivals, lead, pooled, shape, cells, moves, path):
+    """The moves of one revealed episode, those that end it first; path[h]: the cell at time h. Returns how many moves.
+
+    What is left after the last action: step t of a queue of length j moves from (s_t, a_t..a_{t+j−1}) to (s_{t+1}, a_{t+1}..).
+    It counts only if s_{t+1} was not yet seen when the last of these actions was chosen: otherwise the action tells of it.
+    """
+    H = len(shape.root)
+    A = shape.powers[1]
+    n = 0
+    for j in range(2, len(shape.rest)):
+        if shape.rest[j] < 0:
+            continue
+        for t in range(min(H - j, H - 2), (-lead if pooled else H - j) - 1, -1):
+            if arrivals[t + 1 + lead] < t + j:
+                continue
+            code = np.int64(0)
+            for k in range(j):
+                code += actions[t + k + lead] * shape.powers[k]
+            moves[n, 0] = _meet(shape, cells, shape.rest[j], states[t + lead] * shape.powers[j] + code)
+            moves[n, 1] = 0
+            moves[n, 2] = _meet(shape, cells, shape.rest[j - 1], states[t + 1 + lead] * shape.powers[j - 1] + code // A)
+            n += 1
+    t = -lead - 1
+    for h in range(H):
+        while t < h and arrivals[t + 1 + lead] <= h:
+            t += 1
+        begin = max(t, -lead)
+        m = h - begin
+        code = np.int64(0)
+        for k in range(m):
+            code += actions[begin + k + lead] * shape.powers[k]
+        if t < -lead:
+            path[h] = _meet(shape, cells, shape.root[h], code)
+        else:
+            g = shape.node[h, m, h - arrivals[t + lead]]
+            path[h] = _meet(shape, cells, g, states[t + lead] * shape.powers[m] + code)
+    if t < -lead:
+        code = np.int64(0)
+        for k in range(H):
+            code += actions[k] * shape.powers[k]
+        moves[n, 0] = path[H - 1]
+        moves[n, 1] = actions[H - 1]
+        moves[n, 2] = _meet(shape, cells, shape.rest[H], states[0] * shape.powers[H] + code)
+        n += 1
+    for h in range(H - 2, -1, -1):
+        moves[n, 0] = path[h]
+        moves[n, 1] = actions[h + lead]
+        moves[n, 2] = path[h + 1]
+        n += 1
+    return n
+
+
+@nb.njit(nogil=True, cache=True)
+def count(moves, n, counts):
+    """Count n moves; has a count come to a power of two?"""
+    doubled = False
+    for e in range(n):
+        i, a, j = moves[e, 0], moves[e, 1], moves[e, 2]
+        counts.visits[i, a] += 1
+        doubled |= (counts.visits[i, a] & (counts.visits[i, a] - 1)) == 0
+        k = counts.first[i, a]
+        while k >= 0 and counts.follow[k] != j:
+            k = counts.link[k]
+        if k < 0:
+            k = counts.size[0]
+            counts.size[0] += 1
+            counts.follow[k] = j
+            counts.times[k] = 0
+            counts.link[k] = counts.first[i, a]
+            counts.first[i, a] = k
+        counts.times[k] += 1
+    return doubled
+
+
+@nb.njit(nogil=True, cache=True)
+def _hoped(counts, i, a, v_next, c, H, iota, bernstein):
+    """Σ p̂·V plus the bonus, for a pair that was met."""
+    n = counts.visits[i, a]
+    total, square = 0.0, 0.0
+    k = counts.first[i, a]
+    while k >= 0:
+        v = v_next[counts.follow[k]]
+        total += counts.times[k] * v
+        square += counts.times[k] * v * v
+        k = counts.link[k]
+    mean = total / n
+    if bernstein:
+        spread = max(square / n - mean * mean, 0.0)
+        return mean + c * (np.sqrt(2.0 * spread * iota / n) + H * iota / (3.0 * n))
+    return mean + c * H * np.sqrt(iota / n)
+
+
+@nb.njit(nogil=True, cache=True)
+def _known(counts, i, a, v_next, cap):
+    """The value of a move whose outcome is certain beforehand."""
+    k = counts.first[i, a]
+    return cap if k < 0 else v_next[counts.follow[k]]
+
+
+@nb.njit(nogil=True, cache=True)
+def _pick(x, rng):
+    """The largest entry: its value and where it is, ties at random."""
+    best, ties, chosen = x[0], 1, 0
+    for a in range(1, len(x)):
+        best = max(best, x[a])
+    ties = 0
+    for a in range(len(x)):
+        if x[a] >= best - TIE:
+            ties += 1
+            chosen = a
+    if ties > 1:
+        left = np.int64(rng.random() * ties)
+        for a in range(len(x)):
+            if x[a] >= best - TIE:
+                if left == 0:
+                    chosen = a
+                    break
+                left -= 1
+    return best, chosen
+
+
+@nb.njit(nogil=True, cache=True)
+def _last(shape, cells, rules, v_rest, m, wait, local, x):
+    """The values of the last action, at time H − 1: what is left is the queue with that action at its end."""
+    H, A = len(shape.root), len(x)
+    s, code, t = local // shape.powers[m], local % shape.powers[m], H - 1 - m
+    paid = rules.rewards[t, s, code % A] if wait > 0 else 0.0  # then the reward of step t is behind us
+    for a in range(A):
+        if m == 0:
+            x[a] = rules.rewards[t, s, a]
+            continue
+        i = cells.number[shape.base[shape.rest[m + 1]] + s * shape.powers[m + 1] + code + a * shape.powers[m]]
+        cap = rules.remaining[max(t, 0)] if wait == 0 else rules.remaining[t + 1]
+        x[a] = cap if i < 0 else min(cap, v_rest[i] - paid)
+
+
+@nb.njit(nogil=True, cache=True)
+def _restricted(rules, h, x):
+    """Before the first own action takes effect there is nothing to choose."""
+    if h < len(rules.pending):
+        for a in range(len(x)):
+            if a != rules.pending[h]:
+                x[a] = -np.inf
+
+
+@nb.njit(nogil=True, cache=True)
+def plan(shape, cells, counts, rules, c, iota, bernstein, weights, values, rng, table):
+    """Optimistic value iteration over the cells that were met; writes their entries of `table`.
+
+    values[h, i] when pooled, with what is left after the last action in the last row; otherwise values[0, i]. Returns the
+    value of the start, weights[0] for each known first place and weights[1 + s] for a first state.
+    """
+    H, S, A = rules.rewards.shape
+    x = np.empty(A)
+    v_rest = values[H if rules.pooled else 0]
+    for j in range(1, len(shape.rest)):
+        if shape.rest[j] < 0:
+            continue
+        t = H - j
+        cap = rules.remaining[max(t, 0)]
+        i = cells.newest[shape.rest[j]]
+        while i >= 0:
+            s, q = cells.local[i] // shape.powers[j], cells.local[i] % A
+            r = rules.rewards[t, s, q] if t >= 0 else 0.0
+            if j == 1:
+                v_rest[i] = r
+            elif counts.visits[i, 0] == 0:
+                v_rest[i] = cap
+            else:
+                v_rest[i] = min(cap, r + _hoped(counts, i, 0, v_rest, c, H, iota, bernstein))
+            i = cells.sibling[i]
+    for h in range(H - 1, -1, -1):
+        now = values[h if rules.pooled else 0]
+        v_next = values[h + 1 if rules.pooled else 0]
+        if shape.root[h] >= 0:
+            cap = rules.remaining[0]
+            wait_only = h < H - 1 and (h + 1 >= shape.node.shape[1] or shape.node[h + 1, h + 1, 0] < 0)
+            i = cells.newest[shape.root[h]]
+            while i >= 0:
+                for a in range(A):
+                    if counts.visits[i, a] == 0:
+                        x[a] = cap
+                    elif wait_only:
+                        x[a] = _known(counts, i, a, v_next, cap)
+                    else:
+                        x[a] = min(cap, _hoped(counts, i, a, v_next, c, H, iota, bernstein))
+                _restricted(rules, h, x)
+                now[i], chosen = _pick(x, rng)
+                table[rules.root[h] + cells.local[i]] = chosen
+                i = cells.sibling[i]
+        for m in range(shape.node.shape[1]):
+            for wait in range(m + 1):
+                g = shape.node[h, m, wait]
+                if g < 0:
+                    continue
+                t = h - m
+                cap = rules.remaining[max(t, 0)] if wait == 0 else rules.remaining[t + 1]
+                wait_only = h < H - 1 and shape.node[h + 1, m, 0] < 0
+                i = cells.newest[g]
+                while i >= 0:
+                    local = cells.local[i]
+                    if h == H - 1:
+                        _last(shape, cells, rules, v_rest, m, wait, local, x)
+                    else:
+                        s, head = local // shape.powers[m], local % A
+                        for a in range(A):
+                            if counts.visits[i, a] == 0:
+                                x[a] = cap
+                                continue
+                            r = 0.0
+                            if wait == 0 and t >= 0:
+                                r = rules.rewards[t, s, a if m == 0 else head]
+                            if wait_only:
+                                x[a] = min(cap, r + _known(counts, i, a, v_next, cap))
+                            else:
+                                x[a] = min(cap, r + _hoped(counts, i, a, v_next, c, H, iota, bernstein))
+                    now[i], chosen = _pick(x, rng)
+                    table[rules.offset[h, m, wait] + local] = chosen
+                    i = cells.sibling[i]
+    return _start(shape, cells, rules, weights, values[0])
+
+
+@nb.njit(nogil=True, cache=True)
+def _start(shape, cells, rules, weights, now):
+    """The value of time 0: everything that was not met is at what can be earned."""
+    total = rules.remaining[0]
+    for m in range(shape.node.shape[1]):
+        g = shape.node[0, m, 0]
+        i = cells.newest[g] if g >= 0 else -1
+        while i >= 0:
+            total += weights[1 + cells.local[i] // shape.powers[m]] / shape.powers[m] * (now[i] - rules.remaining[0])
+            i = cells.sibling[i]
+    if shape.root[0] >= 0 and cells.newest[shape.root[0]] >= 0:
+        total += weights[0] * (now[cells.newest[shape.root[0]]] - rules.remaining[0])
+    return total
+
+
+# -- Q-learning ---------------------------------------------------------------------------------------------------
+
+
+@nb.njit(nogil=True, cache=True)
+def _left(shape, cells, rules, left, i):
+    """The value of a cell with a state and the queue that is left after the last action."""
+    H, A = len(shape.root), rules.rewards.shape[2]
+    j, local = shape.length[cells.group[i]], cells.local[i]
+    if j == 1:
+        return rules.rewards[H - 1, local // A, local % A]
+    return min(rules.remaining[max(H - j, 0)], left[i])
+
+
+@nb.njit(nogil=True, cache=True)
+def _weigh(shape, cells, rules, visits, q, left, h, i, x):
+    """Fills x with the values of the actions at cell i and time h, and returns the largest."""
+    g = cells.group[i]
+    H, m, wait = len(shape.root), shape.length[g], shape.wait[g]
+    if shape.kind[g] == NODE and h == H - 1:
+        _last(shape, cells, rules, left, m, wait, cells.local[i], x)
+    else:
+        cap = rules.remaining[max(h - m, 0) + (1 if wait > 0 and shape.kind[g] == NODE else 0)]
+        row = q[h if rules.pooled else 0]
+        for a in range(len(x)):
+            x[a] = cap if visits[i, a] == 0 else min(cap, row[i, a])
+    _restricted(rules, h, x)
+    return x.max()
+
+
+@nb.njit(nogil=True, cache=True)
+def _take(shape, cells, rules, visits, q, left, h, i, a, j, times, bonus, x):
+    """One move from cell i to cell j, taken as one of time h: Q ← (1 − α)·Q + α·(r + V + b)."""
+    g = cells.group[i]
+    H, A, m, wait, t = len(shape.root), len(x), shape.length[g], shape.wait[g], h - shape.length[g]
+    row = q[h if rules.pooled else 0]
+    r = 0.0
+    if shape.kind[g] == ROOT:
+        known = h < H - 1 and (h + 1 >= shape.node.shape[1] or shape.node[h + 1, h + 1, 0] < 0)
+    else:
+        known = shape.node[h + 1, m, 0] < 0
+        if wait == 0 and t >= 0:
+            local = cells.local[i]
+            r = rules.rewards[t, local // shape.powers[m], a if m == 0 else local % A]
+    if h == H - 1:
+        v = _left(shape, cells, rules, left, j)
+    else:
+        v = _weigh(shape, cells, rules, visits, q, left, h + 1, j, x)
+    if known:
+        row[i, a] = r + v
+    else:
+        rate = (H + 1.0) / (H + times)
+        row[i, a] += rate * (r + v + bonus / np.sqrt(times) - row[i, a])
+
+
+@nb.njit(nogil=True, cache=True)
+def update(shape, cells, rules, visits, q, left, moves, n, path, bonus, times, rng, table):
+    """Take the moves of one episode into the values, last time first, and write the policy where it can have changed.
+
+    bonus: c·√(H³·ι). When pooled, every move is one of every time at which its cell can stand.
+    """
+    H, S, A = rules.rewards.shape
+    x = np.empty(A)
+    begin = n - (H - 1)  # moves begin + k: of time H − 2 − k
+    for e in range(n):
+        visits[moves[e, 0], moves[e, 1]] += 1
+        times[e] = visits[moves[e, 0], moves[e, 1]]
+    for e in range(begin):
+        i, j = moves[e, 0], moves[e, 2]
+        g = cells.group[i]
+        if shape.kind[g] == ROOT:
+            _take(shape, cells, rules, visits, q, left, H - 1, i, moves[e, 1], j, times[e], bonus, x)
+            continue
+        t = H - shape.length[g]
+        r = rules.rewards[t, cells.local[i] // shape.powers[H - t], cells.local[i] % A] if t >= 0 else 0.0
+        rate = (H + 1.0) / (H + times[e])
+        left[i] += rate * (r + _left(shape, cells, rules, left, j) + bonus / np.sqrt(times[e]) - left[i])
+    for h in range(H - 2, -1, -1):
+        for e in range(begin, n):
+            i = moves[e, 0]
+            g = cells.group[i]
+            mine = h == H - 2 - (e - begin)
+            if mine or (rules.pooled and shape.kind[g] == NODE and shape.node[h, shape.length[g], shape.wait[g]] == g):
+                _take(shape, cells, rules, visits, q, left, h, i, moves[e, 1], moves[e, 2], times[e], bonus, x)
+    for h in range(H):
+        i = path[h]
+        g = cells.group[i]
+        if shape.kind[g] == ROOT:
+            _weigh(shape, cells, rules, visits, q, left, h, i, x)
+            table[rules.root[h] + cells.local[i]] = _pick(x, rng)[1]
+            continue
+        for u in range(H if rules.pooled else 1):
+            hh = u if rules.pooled else h
+            if shape.node[hh, shape.length[g], shape.wait[g]] == g:
+                _weigh(shape, cells, rules, visits, q, left, hh, i, x)
+                table[rules.offset[hh, shape.length[g], shape.wait[g]] + cells.local[i]] = _pick(x, rng)[1]
+    for e in range(begin):  # the last action, wherever the queue that is left begins the same way
+        i = moves[e, 0]
+        if shape.kind[cells.group[i]] == ROOT:
+            continue
+        m = shape.length[cells.group[i]] - 1
+        if m >= shape.node.shape[1]:
+            continue
+        s, code = cells.local[i] // shape.powers[m + 1], cells.local[i] % shape.powers[m]
+        for wait in range(m + 1):
+            g = shape.node[H - 1, m, wait]
+            k = cells.number[shape.base[g] + s * shape.powers[m] + code] if g >= 0 else -1
+            if k >= 0:
+                _weigh(shape, cells, rules, visits, q, left, H - 1, k, x)
+                table[rules.offset[H - 1, m, wait] + cells.local[k]] = _pick(x, rng)[1]
+
+
+@nb.njit(nogil=True, cache=True)
+def start_value(shape, cells, rules, visits, q, left, weights, now):
+    """The value of time 0; `now` is space for one value per cell."""
+    x = np.empty(rules.rewards.shape[2])
+    for m in range(shape.node.shape[1]):
+        g = shape.node[0, m, 0]
+        i = cells.newest[g] if g >= 0 else -1
+        while i >= 0:
+            now[i] = _weigh(shape, cells, rules, visits, q, left, 0, i, x)
+            i = cells.sibling[i]
+    if shape.root[0] >= 0:
+        i = cells.newest[shape.root[0]]
+        if i >= 0:
+            now[i] = _weigh(shape, cells, rules, visits, q, left, 0, i, x)
+    return _start(shape, cells, rules, weights, now)

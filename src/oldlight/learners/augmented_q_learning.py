@@ -1,0 +1,100 @@
+"""Optimistic Q-learning on the augmented table (Jin et al. 2018, UCB-Hoeffding): no model, one number per pair.
+
+Cells, rewards and ties are those of `learners.augmented_ucbvi`: one cell per information state τ_h, the root while nothing has been
+seen, and after the last action one per (s_t, what is left of the queue); steps t, h = 0..H−1; the reward of step t is paid where
+step t is the newest visible one and has just arrived. After an episode, for each of its moves (τ_h, a, τ_{h+1}), the last first so
+that what is learnt at the end reaches the beginning at once,
+
+    n = N(τ, a) + 1,      α = (H + 1)/(H + n),      b = c·√(H³·ι/n),      ι = log(S·A·H·K/γ),
+    Q_h(τ, a) ← (1 − α)·Q_h(τ, a) + α·( 1{δ=0}·r_t(s_t, head) + V_{h+1}(τ_{h+1}) + b ),     V_h(τ) = min( M_τ, max_a Q_h(τ, a) ),
+
+and the same for G(s, q1..qj), where there is nothing to choose: G(s, q1) = r_{H−1}(s, q1) is known, and at the last time Q(τ, a) is G of
+the queue with a at its end. M_τ is what can still be earned, and the value of a pair that was never met. Where the support of
+the delay law says that nothing can arrive yet, Q is V of what follows, without bonus. (Jin et al. go through an episode forwards;
+their optimism rests on V* alone, so the order is free. They clip at H.)
+
+pooled: for stationary processes, every move is taken as one of every time h at which its cell can stand, with the reward of that
+time, and N counts them all: each sample serves H tables of values.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from oldlight import checks
+from oldlight.information import Information
+from oldlight.learners.augmented_ucbvi import AugmentedTable, grown
+from oldlight.learners.protocol import Episode, Setting
+from oldlight.policies import TablePolicy
+
+
+class AugmentedQLearning:
+    """Optimistic Q-learning on the augmented table; see the module's text."""
+
+    def __init__(self, c: float = 0.01, *, pooled: bool = False) -> None:
+        self.c = checks.real("c", c)
+        if self.c < 0:
+            raise ValueError(f"c is {self.c:.12g}, expected a number ≥ 0")
+        self.pooled = bool(pooled)
+
+    def start(self, setting: Setting, rng: np.random.Generator) -> None:
+        self.setting = setting
+        self.table = AugmentedTable(setting, rng, self.pooled, type(self).__name__)
+        A = setting.n_actions
+        self.visits = np.zeros((0, A), dtype=np.int64)
+        self.q = np.zeros((setting.horizon if self.pooled else 1, 0, A))  # [h, cell, a] or [0, cell, a]
+        self.left = np.zeros(0)  # [cell]: G
+        self.times = np.zeros(len(self.table.moves), dtype=np.int64)
+        self.estimate = float(self.table.rules.remaining[0])
+        self._policy = self.table.policy()
+        self._make_room()
+
+    # -- the three parts of an episode ------------------------------------------------------------------------------
+
+    def policy(self) -> TablePolicy:
+        return self._policy
+
+    def act(self, info: Information) -> int:
+        return self._policy.action(info)
+
+    def see(self, episode: Episode) -> None:
+        from oldlight.learners import augmented_kernels as kernels
+
+        self._make_room()
+        table, H = self.table, self.setting.horizon
+        n = table.walk(episode)
+        values = (table.shape, table.cells(), table.rules, self.visits, self.q, self.left)
+        scale = self.c * float(np.sqrt(H**3 * self.setting.log_term))
+        kernels.update(*values, table.moves, n, table.path, scale, self.times, table.rng, table.actions)
+        self.estimate = kernels.start_value(*values, table.weights, self.now)
+        self._policy = table.policy()
+
+    def _make_room(self) -> None:
+        if self.table.full():
+            room = self.table.room
+            self.visits, self.left, self.now = grown(self.visits, room), grown(self.left, room), np.zeros(room)
+            self.q = np.stack([grown(x, room) for x in self.q])
+
+    # -- what was learnt -------------------------------------------------------------------------------------------
+
+    def visited(self, info: Information, a: int) -> int:
+        """N(τ, a), over all times when pooled. (At the last time nothing is counted by τ: what is left of the queue is.)"""
+        i = self.table.cell(info)
+        return 0 if i < 0 else int(self.visits[i, a])
+
+    # -- checkpoints -----------------------------------------------------------------------------------------------
+
+    def state(self) -> dict[str, Any]:
+        n = int(self.table.met[0])
+        learnt = {"visits": self.visits[:n], "q": self.q[:, :n], "left": self.left[:n]}
+        return self.table.state() | learnt | {"estimate": np.array(self.estimate)}
+
+    def restore(self, state: dict[str, Any]) -> None:
+        self.table.restore(state)
+        room = self.table.room
+        self.visits, self.left, self.now = grown(state["visits"], room), grown(state["left"], room), np.zeros(room)
+        self.q = np.stack([grown(x, room) for x in state["q"]])
+        self.estimate = float(state["estimate"])
+        self._policy = self.table.policy()

@@ -1,0 +1,73 @@
+"""Counts from hindsight, and the model they make: the one table that every learner under delay shares.
+
+After an episode every delayed observation is revealed, so each step t gives one transition (s_t, a_t, s_{t+1}) of the original
+process and one interarrival time Δ_t, whatever the agent knew when. The estimates are
+
+    p̂_t(s2|s, a) = N_t(s, a, s2)/N_t(s, a),      θ̂_t(s, a, δ) = N_t(s, a, Δ=δ)/n_t(s, a, δ),   n = Σ_{δ' ≥ δ} N_t(s, a, Δ=δ'),
+
+n the number at risk. Steps before step 0 (a warm start) are rows of their own, or transitions of step 0 when pooled: for a
+stationary process pooling puts the counts of all steps together.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from oldlight.learners.protocol import Episode, Setting
+
+Floats = NDArray[np.float64]
+Ints = NDArray[np.int64]
+
+
+class DelayCounts:
+    """See the module's text and `learners.delay_kernels` for the arrays."""
+
+    def __init__(self, setting: Setting, pooled: bool) -> None:
+        S, A, H, lead = setting.n_states, setting.n_actions, setting.horizon, setting.lead
+        if pooled and not setting.stationary:
+            raise ValueError(
+                "pooled counts are for stationary transitions; this process has one law per step: pooled=False"
+            )
+        if setting.seen is not None:
+            raise ValueError(f"{setting.channel!r} loses observations; this learner is for delay alone")
+        self.setting, self.pooled = setting, pooled
+        T, K = (1 if pooled else lead + H), setting.law.interarrival.shape[-1]
+        self.seen = np.zeros((T, S * A), dtype=np.int64)
+        self.index = np.zeros((T, S * A, S), dtype=np.int64)
+        self.number = np.zeros((T, S * A, S), dtype=np.int64)
+        self.n_next = np.zeros((T, S * A), dtype=np.int64)
+        self.event = np.zeros((T, S * A, K), dtype=np.int64)
+        self.risk = np.zeros((T, S * A, K), dtype=np.int64)
+        self.first = np.zeros(H + 1, dtype=np.int64)
+        self.starts = np.zeros(S, dtype=np.int64)
+        self.episodes = 0
+        self.touched = np.zeros((lead + H, 2), dtype=np.int64)
+
+    def add(self, episode: Episode) -> Ints:
+        """Count one episode; returns the (row, pair) of each of its steps."""
+        from oldlight.learners import delay_kernels as kernels
+
+        setting = self.setting
+        kernels.count(
+            episode.states, episode.actions, episode.arrivals, setting.lead, setting.law.cap, setting.n_actions, self.pooled,
+            self.seen, self.index, self.number, self.n_next, self.event, self.risk, self.touched,
+        )  # fmt: skip
+        if setting.lead == 0:
+            self.first[min(int(episode.arrivals[0]), setting.horizon)] += 1
+        self.starts[episode.states[0]] += 1
+        self.episodes += 1
+        return self.touched
+
+    def state(self) -> dict[str, Any]:
+        names = ("seen", "index", "number", "n_next", "event", "risk", "first", "starts")
+        return {f"counts.{name}": getattr(self, name) for name in names} | {"counts.episodes": np.array(self.episodes)}
+
+    def restore(self, state: dict[str, Any]) -> None:
+        for key, value in state.items():
+            if key == "counts.episodes":
+                self.episodes = int(value)
+            elif key.startswith("counts."):
+                getattr(self, key.removeprefix("counts."))[...] = value

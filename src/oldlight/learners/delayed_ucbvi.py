@@ -1,0 +1,220 @@
+"""Algorithm 1: policy learning for delayed MDPs, on the past-reward model with 2H steps.
+
+For each episode k:
+  1. play the policy π^{k−1} of the last plan;
+  2. collect the revealed episode and count N_t(s, a, s2) and the interarrival times (`learners.counts`);
+  3. estimate p̂ and θ̂ from those counts of the *original* process: that is the point, no count has a queue in it;
+  4. bonus  b_h(τ, a) = c·H·( √((H∧D)·ι/n_t(s_t, a_t, δ)) + √((H∧D)·ι/N_t(s_t, a_t)) ),  ι = log(S·A·H·K/γ), D = max delay + 1;
+  5. optimistic value iteration over all information states: Q = min(r̃ + b + θ̂·p̂V + (1−θ̂)·V_wait, what can still be earned),
+     and a pair that was never met is worth what can still be earned.
+
+(The paper counts steps from 1; here t = 0..H−1.) Where nothing has to be learned there is no bonus: no delay term when the law
+is known or the arrival is forced, no transition term at the last step, whose successor does not matter. The paper clips Q at H;
+`clip="remaining"` uses Σ_{i ≥ t} max r_i ≤ H − t, which no value can exceed either, so optimism holds and less is wasted.
+
+Options
+    bonus      "hoeffding" (the paper's) or "bernstein": c·( √(2·Var_p̂(V)·ι/N) + H·ι/(3N) ) for the transitions. (Lee and
+               Jamieson 2026 state the minimax rate H√(D·S·A·K), for transitions that do not change with h: so for pooled
+               counts only.)
+    planning   "full": plan after every episode; "doubling": only when some N_t(s, a) or n_t(s, a, δ) has doubled since the last
+               plan; "greedy": back up only what the episode met, in a table that grows with what was visited
+               (`learners.greedy`).
+    pooled     put the counts of all steps together (stationary processes).
+    law        "known" (the problem's delay law and first delay) or "estimated" (its support is still used).
+    rewards    "known", or "estimated" with the bonus c·√(ι/N).
+    divisor    "at risk": θ̂'s sample size; "printed": the paper's N(s, a, Δ=δ), which stays zero where Δ = δ never happens.
+
+Optimism (a lemma of the paper): with c = 1, failure probability γ and rewards in [0, 1], Q^k ≥ Q* everywhere with probability
+at least 1 − γ. By Hoeffding |(p̂ − p)V| ≤ H√(ι'/2N) for one V with range H, a union over the S·A·H·K triples costs
+ι' = log(SAHK/γ) + log 2 ≤ 2ι, and (H∧D) ≥ 1 only helps. The default c is the one that learns in the numbers of episodes that people run; it was
+chosen on other processes than any reported one: see docs/learning.md.
+"""
+
+from __future__ import annotations
+
+from functools import partial
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from oldlight import checks
+from oldlight.learners.counts import DelayCounts
+from oldlight.learners.greedy import GreedyTable
+from oldlight.learners.protocol import Episode, Setting
+from oldlight.learners.tables import Estimate, Tables
+from oldlight.policies import Policy
+
+Floats = NDArray[np.float64]
+
+
+def rewards_in_unit_interval(setting: Setting) -> None:
+    """The bonuses assume r ∈ [0, 1]."""
+    low, high = float(setting.rewards.min()), float(setting.rewards.max())
+    if low < 0 or high > 1:
+        raise ValueError(
+            f"rewards are in [{low:.6g}, {high:.6g}]; the learners' bonuses assume [0, 1]. Rescale: "
+            "mdp.replace(rewards=(mdp.rewards - low) / (high - low)), and the regret is scaled by 1 / (high - low)"
+        )
+
+
+class DelayedUCBVI:
+    """Algorithm 1; see the module's text for the options."""
+
+    def __init__(
+        self,
+        *,
+        c: float | None = None,
+        bonus: str = "hoeffding",
+        planning: str = "full",
+        pooled: bool = False,
+        law: str = "known",
+        rewards: str = "known",
+        divisor: str = "at risk",
+        clip: str = "remaining",
+    ) -> None:
+        for name, value, allowed in (
+            ("bonus", bonus, ("hoeffding", "bernstein")),
+            ("planning", planning, ("full", "doubling", "greedy")),
+            ("law", law, ("known", "estimated")),
+            ("rewards", rewards, ("known", "estimated")),
+            ("divisor", divisor, ("at risk", "printed")),
+            ("clip", clip, ("remaining", "H")),
+        ):
+            checks.one_of(name, value, allowed)
+        default = {"hoeffding": 0.02, "bernstein": 0.05}[bonus]
+        self.c = default if c is None else checks.positive("c", c)
+        if planning == "greedy" and bonus == "bernstein":
+            raise ValueError('planning="greedy" goes with bonus="hoeffding"')
+        self.bonus, self.planning, self.pooled, self.law = bonus, planning, pooled, law
+        self.rewards, self.divisor, self.clip = rewards, divisor, clip
+
+    def start(self, setting: Setting, rng: np.random.Generator) -> None:
+        rewards_in_unit_interval(setting)
+        self.setting, self.rng = setting, rng
+        self.counts = DelayCounts(setting, self.pooled)
+        S, A, H, K = setting.n_states, setting.n_actions, setting.horizon, self.counts.event.shape[2]
+        T = len(self.counts.seen)
+        known_law = self.law == "known"
+        theta = np.ones((T, S * A, K))
+        if known_law and setting.lead == 0:
+            hazard = np.broadcast_to(setting.law.hazard, (H, S, A, K)).reshape(H, S * A, K)
+            if T == 1 and setting.law.hazard.shape[0] > 1:
+                raise ValueError("pooled counts with a delay law that changes from step to step: pooled=False")
+            theta = np.array(hazard[:T])
+        first = setting.law.first_hazard if setting.lead == 0 else np.zeros(H + 1)
+        self.model = Estimate(
+            self.counts.index, np.zeros((T, S * A, S)), np.ones((T, S * A), dtype=np.int64), np.zeros((T, S * A)),
+            np.zeros((T, S * A)) if self.bonus == "bernstein" else np.zeros((0, 0)),
+            theta, np.zeros((T, S * A, K)), np.zeros((T, S * A), dtype=np.bool_), np.array(first),
+            np.array(setting.initial), np.zeros(H),
+        )  # fmt: skip
+        optimistic = setting.rewards if self.rewards == "known" else np.ones_like(setting.rewards)
+        self.tables = Tables(setting, np.array(optimistic), dense=self.planning != "greedy")
+        if self.clip == "H":
+            self.tables.remaining = np.full(H + 1, float(H))
+        if self.rewards == "estimated":
+            self.tables.remaining = np.arange(H, -1, -1.0) if self.clip == "remaining" else self.tables.remaining
+            self.paid = np.zeros((H, S * A))
+            self.paid_times = np.zeros((H, S * A), dtype=np.int64)
+        self.D = min(H, setting.law.max_delay + 1)
+        self.planned_at = np.zeros_like(self.counts.seen)
+        self.greedy = GreedyTable(self.tables, rng) if self.planning == "greedy" else None
+        self.estimate = np.nan
+        if self.greedy is None:
+            self._plan()
+        else:
+            self.play_episode = partial(self.greedy.play, self.model)
+
+    # -- the three parts of an episode ------------------------------------------------------------------------------
+
+    def policy(self) -> Policy:
+        return self._policy if self.greedy is None else self.greedy.policy(self.model)
+
+    def act(self, info: Any) -> Any:
+        return self.policy().probabilities(info)
+
+    def see(self, episode: Episode) -> None:
+        touched = self.counts.add(episode)
+        if self.rewards == "estimated":
+            self._pay(episode)
+        self._estimate(touched)
+        if self.greedy is not None:
+            self.greedy.renew()
+        elif self.planning == "full" or self._doubled(touched):
+            self._plan()
+
+    # -- estimates and bonuses -------------------------------------------------------------------------------------
+
+    def _estimate(self, touched: Any) -> None:
+        """p̂, θ̂ and their bonuses for the pairs of the last episode."""
+        from oldlight.learners import delay_kernels as kernels
+
+        setting, counts, model = self.setting, self.counts, self.model
+        kernels.estimate(
+            touched, counts.seen, counts.number, counts.n_next, counts.event, counts.risk, self.c, float(setting.horizon),
+            float(self.D) * setting.log_term, setting.log_term, self.law == "known" or setting.lead > 0,
+            self.divisor == "printed", model.weight, model.n_next, model.bonus, model.spread, model.theta, model.theta_bonus,
+            model.known,
+        )  # fmt: skip
+        if self.law == "estimated" and setting.lead == 0:
+            seen = np.append(np.cumsum(counts.first[::-1])[::-1], 0)[: len(model.first_theta)]
+            model.first_theta[:] = np.where(seen > 0, counts.first[: len(seen)] / np.maximum(seen, 1), 1.0)
+            model.rho[:] = counts.starts / max(counts.episodes, 1)
+            model.root_bonus[:] = (
+                2 * self.c * setting.horizon * np.sqrt(self.D * setting.log_term / max(counts.episodes, 1))
+            )
+
+    def _pay(self, episode: Episode) -> None:
+        """r̂ + c·√(ι/N), at most 1."""
+        H, A = self.setting.horizon, self.setting.n_actions
+        h, lead = np.arange(H), episode.lead
+        sa = episode.states[lead:] * A + episode.actions[lead:]
+        self.paid[h, sa] += episode.rewards[lead:]
+        self.paid_times[h, sa] += 1
+        if self.pooled:
+            mean = self.paid.sum(axis=0) / np.maximum(self.paid_times.sum(axis=0), 1)
+            times = np.broadcast_to(self.paid_times.sum(axis=0), self.paid.shape)
+            mean = np.broadcast_to(mean, self.paid.shape)
+        else:
+            mean, times = self.paid / np.maximum(self.paid_times, 1), self.paid_times
+        bound = mean + self.c * np.sqrt(self.setting.log_term / np.maximum(times, 1))
+        self.tables.rewards[:] = np.where(times > 0, np.minimum(bound, 1.0), 1.0).reshape(self.tables.rewards.shape)
+
+    def _doubled(self, touched: Any) -> bool:
+        """Has a count of the last episode doubled since the last plan?"""
+        rows, pairs = touched[:, 0], touched[:, 1]
+        return bool((self.counts.seen[rows, pairs] >= 2 * np.maximum(self.planned_at[rows, pairs], 1)).any())
+
+    def _plan(self) -> None:
+        self.estimate = self.tables.sweep(self.model, self.rng)
+        self._policy = self.tables.policy()
+        np.copyto(self.planned_at, self.counts.seen)
+
+    # -- checkpoints -----------------------------------------------------------------------------------------------
+
+    def state(self) -> dict[str, Any]:
+        state = self.counts.state() | {"actions": self.tables.actions, "planned_at": self.planned_at}
+        state["estimate"] = np.array(self.estimate)
+        if self.greedy is not None:
+            state |= self.greedy.state()
+        model = {f"model.{k}": v for k, v in vars(self.model).items() if k != "index"}
+        if self.rewards == "estimated":
+            model |= {"paid": self.paid, "paid_times": self.paid_times, "optimistic": self.tables.rewards}
+        return state | model
+
+    def restore(self, state: dict[str, Any]) -> None:
+        self.counts.restore(state)
+        for key, value in vars(self.model).items():
+            if key != "index":
+                value[...] = state[f"model.{key}"]
+        self.tables.actions[:] = state["actions"]
+        self.planned_at[:] = state["planned_at"]
+        self.estimate = float(state["estimate"])
+        if self.rewards == "estimated":
+            self.paid[:], self.paid_times[:] = state["paid"], state["paid_times"]
+            self.tables.rewards[:] = state["optimistic"]
+        if self.greedy is not None:
+            self.greedy.restore(state)
+        else:
+            self._policy = self.tables.policy()

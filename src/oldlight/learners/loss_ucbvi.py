@@ -1,0 +1,172 @@
+"""`LossUCBVI`: Algorithm 3 of the paper, for lost observations whose rate is not known.
+
+Steps are counted from 0 (the paper counts from 1): s_h is the state of step h = 0..H−1, and λ_h the chance that it is seen. The
+information state is τ_h = (t, s_t, a_t..a_{h−1}): the newest seen state and the actions since, or all actions if nothing was
+seen. K episodes, failure probability γ, ι = log(S·A·H·K/γ), rewards in [0, 1] and known.
+
+    For each episode k: play the policy, then
+      1. count  N_h(τ, a, s2) += 1  for every h with s_{h+1} = s2 seen after acting a on τ_h = τ;  N_h(τ, a) = Σ_s2 N_h(τ, a, s2)
+      2. p̂_h(s2|τ, a) = N_h(τ, a, s2)/N_h(τ, a);   λ̂_h = share of the episodes so far in which s_h was *seen*
+         (the paper counts the lost ones and uses the figure as the rate of seen ones)
+      3. optimistic value iteration, h = H−1..0, over the visited τ only:
+           Q_h(τ, a) = min( H,  r̂_h(τ, a) + λ̂_{h+1} Σ_s2 p̂_h(s2|τ, a)·V_{h+1}(s2) + (1 − λ̂_{h+1})·V_{h+1}(τ, a)
+                                + c·H·( √(H·ι/N_h(τ, a)) + √(ι/k) ) ),       V_h = max_a Q_h
+         where V_{h+1}(s2) is the value of having seen s2, and (τ, a) is τ with a appended; Q = H where N_h(τ, a) = 0, and V = H
+         for a τ never visited. At h = H−1 there is only the reward.
+      4. π_h(τ) = argmax_a Q_h(τ, a)
+
+**The reward of τ.** Where s_h was seen it is r_h(s_h, a). Otherwise it is b̂_h·r_h(:, a), with the belief estimated from the
+episodes in which s_h *was* seen after the same parent: b̂_h(·|τ_h) = p̂_{h−1}(·|τ_{h−1}, a_{h−1}), and the bonus c·√(H·ι/N) of that
+parent count, N = N_{h−1}(τ_{h−1}, a_{h−1}) (a reward is at most 1, so without the factor H). With a parent count of 0, Q = H. Before
+step 0 stands one more node without reward, so that h = 0 follows the same rule: its next state is s_0, and the belief of an
+unseen s_0 is the share of each state among the first states seen. Its V is `estimate`. (The paper's bonus ignores the count
+behind its own belief estimate.)
+
+**What is guaranteed.** With c = 1, `THEORY`, all Q are at least the optimal ones with probability 1 − γ. There are at most
+6·S·A^H pairs (τ, a). By Hoeffding's inequality, and a third of γ for each of the three: p̂·V* is off by at most H·√(L/(2N)) and
+b̂·r by √(L/(2N)) for all of them and all N ≤ K at once, L = log(36·S·A^H·K/γ) ≤ 2·H·ι; λ̂ by √(log(6·H·K/γ)/(2k)) ≤ √(ι/k), and it
+multiplies a difference of two values, at most H. With such a c nothing is learnt in any number of episodes that one would run.
+{default}
+
+Memory follows what was visited: at most H nodes of A entries, and H next states, per episode; never S·A^H.
+
+**Options.** replan "full": every visited τ is backed up after every episode, as in the paper. "greedy": only those that the
+episode met, last step first, with values that never rise (Efroni et al. 2019 do this in ordinary processes); the others keep
+their action until they are met. ceiling "horizon": the H of the formulas above, as in the paper; "remaining": H − h in its
+place, what is left to earn at step h, which is as valid and sharper.
+
+Actions whose Q agree to 1e-12 are drawn from at random, once per back-up. A τ never visited has nothing to go by: its action is
+drawn uniformly, anew after each episode, one draw for each (t, s_t, number of actions since).
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from oldlight import checks
+from oldlight.information import Information
+from oldlight.learners.optimistic_planning import lost_and_never_late
+from oldlight.learners.protocol import Episode, Setting
+from oldlight.policies import BlackoutPolicy
+
+Floats = NDArray[np.float64]
+Ints = NDArray[np.int64]
+THEORY = 1.0  # the c that is proved
+NODES = ("nodes", "child", "count", "first", "value", "choice")  # one row per visited information state
+OTHERS = ("corner", "level", "shown", "sizes", "draws", "sequences")
+FIRST = 1024
+
+
+class LossUCBVI:
+    """Algorithm 3; see the module's text, and `loss_ucbvi_kernels` for the arrays."""
+
+    def __init__(self, *, c: float = 0.02, replan: str = "full", ceiling: str = "horizon") -> None:
+        if replan not in ("full", "greedy"):
+            raise ValueError(f'replan is {replan!r}, expected "full" or "greedy"')
+        if ceiling not in ("horizon", "remaining"):
+            raise ValueError(f'ceiling is {ceiling!r}, expected "horizon" or "remaining"')
+        self.c, self.replan, self.ceiling = checks.positive("c", c), replan, ceiling
+
+    def start(self, setting: Setting, rng: np.random.Generator) -> None:
+        lost_and_never_late(setting, "LossUCBVI")
+        H, S, A = setting.horizon, setting.n_states, setting.n_actions
+        self.setting, self.rng, self.iota = setting, rng, setting.log_term
+        left = np.append(float(H), np.arange(H, 0.0, -1.0))  # at the node before the start, then at steps 0..H−1
+        self.top: Floats = np.full(H + 1, float(H)) if self.ceiling == "horizon" else left
+        self.episodes = 0
+        self.nodes: Ints = np.full((FIRST, 5), -1, dtype=np.int64)
+        self.child: Ints = np.full((FIRST, A), -1, dtype=np.int64)
+        self.count: Ints = np.zeros((FIRST, A), dtype=np.int64)
+        self.first: Ints = np.full((FIRST, A), -1, dtype=np.int64)
+        self.value: Floats = np.full(FIRST, float(H))
+        self.choice: Ints = np.zeros(FIRST, dtype=np.int64)
+        self.entries: Ints = np.full((FIRST, 3), -1, dtype=np.int64)
+        self.corner: Ints = np.full((H, S), -1, dtype=np.int64)
+        self.level: Ints = np.full(H, -1, dtype=np.int64)
+        self.shown: Ints = np.zeros(H, dtype=np.int64)
+        self.sizes: Ints = np.array([1, 0])
+        self.sequences: Ints = np.zeros((H + 1, S, 1, H), dtype=np.int64)
+        self.draws: Ints = rng.integers(A, size=self.sequences.shape)
+        self.sequences[:] = self.draws
+        self._policy = BlackoutPolicy(self.sequences.copy(), A, 0, self.act)
+
+    @property
+    def estimate(self) -> float:
+        """The optimistic value of the start."""
+        return float(self.value[0])
+
+    @property
+    def seen_rate(self) -> Floats:
+        """λ̂_h: the share of the episodes in which s_h was seen."""
+        return self.shown / max(self.episodes, 1)
+
+    def see(self, episode: Episode) -> None:
+        from oldlight.learners import loss_ucbvi_kernels as kernels
+
+        H = self.setting.horizon
+        self._make_room(H)
+        self.episodes += 1
+        path = np.empty(H, dtype=np.int64)
+        tree = (self.nodes, self.child, self.count, self.first, self.entries, self.value)
+        kernels.count_episode(
+            episode.states, episode.actions, *tree, self.corner, self.level, self.shown, self.top, self.sizes, path
+        )
+        key = int(self.rng.integers(2**62))
+        self.draws = self.rng.integers(self.setting.n_actions, size=self.draws.shape)
+        kernels.plan(
+            self.replan == "full", path, key, self.draws, self.sequences, self.episodes, self.c, self.iota,
+            self.setting.rewards, *tree, self.choice, self.corner, self.level, self.shown, self.top,
+        )  # fmt: skip
+        if not np.array_equal(self.sequences, self._policy.sequences):
+            self._policy = BlackoutPolicy(self.sequences.copy(), self.setting.n_actions, 0, self.act)
+
+    def policy(self) -> BlackoutPolicy:
+        return self._policy
+
+    def act(self, info: Information) -> int:
+        i = self.node(info)
+        row, s = (0, 0) if info.t is None or info.state is None else (info.t + 1, info.state)
+        return int(self.choice[i] if i > 0 else self.draws[row, s, 0, len(info.queue)])
+
+    def node(self, info: Information) -> int:
+        """Where an information state stands in the tree, −1 if it was never visited."""
+        i = int(self.child[0, 0] if info.t is None or info.state is None else self.corner[info.t, info.state])
+        for a in info.queue:
+            i = int(self.child[i, a]) if i >= 0 else -1
+        return i
+
+    def next_states(self, info: Information | None, a: int = 0) -> Ints:
+        """N_h(τ, a, s2) for each s2; `info` None: the first states seen."""
+        found = np.zeros(self.setting.n_states, dtype=np.int64)
+        i = 0 if info is None else self.node(info)
+        j = int(self.first[i, a]) if i >= 0 else -1
+        while j >= 0:
+            s, times, j = self.entries[j].tolist()
+            found[s] = times
+        return found
+
+    def _make_room(self, more: int) -> None:
+        """Arrays for `more` nodes and entries; unused rows are as in `start`."""
+        n, m = (int(x) + more for x in self.sizes)
+        while n > len(self.nodes):
+            for name in NODES:
+                old = getattr(self, name)
+                setattr(self, name, np.concatenate([old, np.full_like(old, 0 if name == "count" else -1)]))
+        while m > len(self.entries):
+            self.entries = np.concatenate([self.entries, np.full_like(self.entries, -1)])
+
+    def state(self) -> dict[str, Any]:
+        n, m = (int(x) for x in self.sizes)
+        arrays = {name: getattr(self, name)[:n] for name in NODES} | {name: getattr(self, name) for name in OTHERS}
+        return arrays | {"entries": self.entries[:m], "episodes": np.array(self.episodes)}
+
+    def restore(self, state: dict[str, Any]) -> None:
+        for name in NODES + OTHERS + ("entries",):
+            setattr(self, name, np.array(state[name]))
+        self.episodes = int(state["episodes"])
+        if not len(self.entries):
+            self.entries = np.full((FIRST, 3), -1, dtype=np.int64)
+        self._policy = BlackoutPolicy(self.sequences.copy(), self.setting.n_actions, 0, self.act)

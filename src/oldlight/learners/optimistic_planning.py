@@ -1,0 +1,309 @@
+"""`OptimisticPlanning`: Algorithm 2 of the paper, for lost observations whose rate is known.
+
+Steps are counted from 0 (the paper counts from 1): s_h is the state of step h = 0..H−1, λ_h the chance that it is seen, and
+step H−1 has no next state. K episodes, failure probability γ, ι = log(S·A·H·K/γ), rewards in [0, 1].
+
+    For each episode k:
+      1. π^k = argmax over executable π of  max over θ in B^k of  V_θ^π                                  (the oracle)
+      2. play π^k
+      3. count pairs of which both ends were seen:  N_h(s, a, s2) += 1  where s_h = s, a_h = a, s_{h+1} = s2
+      4. p̂_h(s2|s, a) = N_h(s, a, s2)/N_h(s, a);  B^{k+1} = models with  TV(p̂_h(·|s,a), p_h(·|s,a)) ≤ c·√(S·ι/N_h(s, a))
+
+TV is half of the L1 distance. Where N_h(s, a) = 0 every row is in the set; p̂ is uniform there, and the radius 1.
+
+**What is intersected.** The paper's B^k is the intersection with all earlier sets. N never falls, so the newest ball of a row
+is also its smallest, and that ball is what is kept. Earlier balls have other centres; what they would cut off the newest one is
+not cut off (that is no longer a ball, and its best point no longer a sort). The set used here contains the paper's.
+
+**The oracle.** The joint maximum has no polynomial algorithm. There are two stand-ins:
+
+"bonus"         plan exactly for p̂ with the reward r + min(H, c·H·√(S·ι/N_h(s, a))), the bonus H where N = 0, and none at step
+                H−1. By the simulation lemma this is at least max over θ in B^k of V_θ^π for every executable π at once:
+                whenever the truth is in B^k, `estimate` is at least the best executable value. It keeps the rate of
+                Proposition 6 in H, S, A and K. `clip`: the value of a *seen* state at step h is cut at H − h, which no model
+                exceeds. Values of beliefs are not cut: they stay convex, and the planner's bounds need that.
+"alternating"   ascend in π and θ by turns. Policy step: the exact plan for θ. Model step: the value of a fixed π is linear in
+                the rows of one step h together, so these move to their best points of their balls, a sort each (as in the inner
+                maximum of UCRL2), last step first. Rows that π does not reach change nothing for it; they move to where a seen
+                next state is worth most, so that the next policy step can want them. Repeated from `starts` models until
+                nothing improves: from p̂; from the optimistic model of somebody who sees everything; from random points
+                of the balls. What is found is a blockwise maximum: at least the best value at p̂, at most the literal
+                objective and so at most that of "bonus" with the same c. It is **not** certified optimistic.
+
+**The constant.** For one row and one N, P(TV ≥ x) ≤ 2^S·exp(−2·N·x²) (Weissman et al. 2003). Over the S·A·H rows and
+N = 1..K that is at most γ for x² = (S·log 2 + ι)/(2N), which is at most S·ι/(2N) for S ≥ 2 and ι ≥ 2·log 2. So c = √½ puts
+the truth in every B^k with probability 1 − γ: `THEORY`. With it nothing is learnt in any number of episodes that one would run
+on a process of some size. {default}
+
+**Options.** replan "doubling": a new plan when some N_h(s, a) has doubled since the last one (or is no longer 0); "full": after
+every episode. `pooled`: one count for all steps, for a process that is stationary ("alternating" then still lets θ differ
+between steps, a larger set). Actions whose values agree to 1e-12, or to the planner's own rounding where that is coarser, are
+drawn from at random, for each information state that the plan reaches, once per plan.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from oldlight import checks
+from oldlight.channels import LossChannel
+from oldlight.information import Information
+from oldlight.learners.protocol import Episode, Setting
+from oldlight.planning.loss import Search, advance
+from oldlight.policies import BlackoutPolicy
+
+Floats = NDArray[np.float64]
+Ints = NDArray[np.int64]
+THEORY = 0.5**0.5  # the c that is proved
+TIE = 1e-12
+ENOUGH = 1e-9  # an ascent that gains less than this has stopped
+ROUNDS = 50  # and it has never needed as many as this
+
+
+def lost_and_never_late(setting: Setting, who: str) -> Floats:
+    """λ_h of a setting that a learner for loss can work in; others are refused."""
+    if setting.seen is None or setting.law.constant != 0 or setting.actuation:
+        raise ValueError(f"{who} learns behind Loss(...) alone, without delay; the channel is {setting.channel!r}")
+    if not (isinstance(setting.channel, LossChannel) and setting.channel.independent):
+        raise ValueError(f"{who} needs independent losses, Loss(...); {setting.channel!r} remembers")
+    worst = np.unravel_index(int(np.abs(setting.rewards - 0.5).argmax()), setting.rewards.shape)
+    if not 0.0 <= setting.rewards[worst] <= 1.0:
+        h, s, a = (int(i) for i in worst)
+        raise ValueError(
+            f"rewards[h={h}, s={s}, a={a}] is {setting.rewards[worst]:.12g}; {who} needs rewards in [0, 1]: rescale them"
+        )
+    return setting.seen
+
+
+class OptimisticPlanning:
+    """Algorithm 2; see the module's text. `counts[h, s, a, s2]` are N_h (one h if pooled)."""
+
+    def __init__(
+        self,
+        oracle: str = "bonus",
+        *,
+        c: float = 0.02,
+        replan: str = "doubling",
+        pooled: bool = False,
+        clip: bool = True,
+        starts: int = 3,
+    ) -> None:
+        if oracle not in ("bonus", "alternating"):
+            raise ValueError(f'oracle is {oracle!r}, expected "bonus" or "alternating"')
+        if replan not in ("doubling", "full"):
+            raise ValueError(f'replan is {replan!r}, expected "doubling" or "full"')
+        self.oracle, self.replan, self.pooled, self.clip = oracle, replan, pooled, clip
+        self.c = checks.positive("c", c)
+        self.starts = checks.whole("starts", starts, least=1)
+
+    def start(self, setting: Setting, rng: np.random.Generator) -> None:
+        self.seen = lost_and_never_late(setting, "OptimisticPlanning")
+        if self.pooled and not setting.stationary:
+            raise ValueError("pooled=True counts all steps together; the transitions of this process change with the step")
+        self.setting, self.rng = setting, rng
+        H, S, A = setting.horizon, setting.n_states, setting.n_actions
+        self.counts: Ints = np.zeros((1 if self.pooled else max(H - 1, 1), S, A, S), dtype=np.int64)
+        self._policy: BlackoutPolicy | None = None
+        self._plan()
+
+    def see(self, episode: Episode) -> None:
+        s = episode.states
+        both = np.flatnonzero((s[:-1] >= 0) & (s[1:] >= 0))
+        np.add.at(self.counts, (0 * both if self.pooled else both, s[both], episode.actions[both], s[both + 1]), 1)
+        if self.replan == "full" or (self.counts.sum(axis=3) >= np.maximum(2 * self.planned, 1)).any():
+            self._plan()
+
+    def policy(self) -> BlackoutPolicy:
+        assert self._policy is not None
+        return self._policy
+
+    def act(self, info: Information) -> int:
+        return self.policy().action(info)
+
+    # -- the estimates --------------------------------------------------------------------------------------------
+
+    def model(self) -> tuple[Floats, Floats]:
+        """p̂[h, s, a, s2], uniform where nothing was counted, and the radii of the balls [h, s, a]."""
+        n = self.counts.sum(axis=3)
+        p = np.where(n[..., None] > 0, self.counts / np.maximum(n, 1)[..., None], 1.0 / self.setting.n_states)
+        wide = self.c * np.sqrt(self.setting.n_states * self.setting.log_term / np.maximum(n, 1))
+        return p, np.where(n > 0, np.minimum(wide, 1.0), 1.0)
+
+    def _plan(self) -> None:
+        setting, H = self.setting, self.setting.horizon
+        p, radius = self.model()
+        if self.oracle == "bonus":
+            rewards = setting.rewards.copy()
+            rewards[:-1] += H * radius[: H - 1]
+            search = self._solve(p, rewards)
+            value, table = search_value(search, setting.initial), plan_sequences(search, setting.initial, self.rng)
+        else:
+            shape = (max(H - 1, 1), *p.shape[1:])
+            p, radius = np.broadcast_to(p, shape), np.broadcast_to(radius, shape[:3])
+            value, table, p = self._alternate(p, radius)
+            rewards, search = setting.rewards, None
+        self.planned: Ints = self.counts.sum(axis=3)
+        self._take(p, rewards, min(value, float(H)), table, search)
+
+    def _solve(self, p: Floats, rewards: Floats) -> Search:
+        H = self.setting.horizon
+        cut = self.clip and self.oracle == "bonus"
+        return solved(Search(p, rewards, self.seen), np.arange(H, 0.0, -1.0) if cut else np.full(H, np.inf))
+
+    def _take(self, p: Floats, rewards: Floats, value: float, table: Ints, search: Search | None) -> None:
+        """Play this plan from now on; the policy stays the same object if nothing has changed in it."""
+        self._p, self._rewards, self.estimate, self._search = p, rewards, value, search
+        if self._policy is None or not np.array_equal(self._policy.sequences, table):
+            self._policy = BlackoutPolicy(table, self.setting.n_actions, 0, self._elsewhere)
+
+    def _elsewhere(self, info: Information) -> int:
+        """The planned action where the actions since the newest observation were not the plan's."""
+        if self._search is None:
+            self._search = self._solve(self._p, self._rewards)
+        b = self.setting.initial[None] if info.t is None else np.eye(self.setting.n_states)[[info.state]]
+        for i, a in enumerate(info.queue):
+            b = b @ self._p[min((info.t or 0) + i, len(self._p) - 1), :, a]
+        return int(self._search.visit(info.h, b, np.zeros(1, dtype=np.int64))[0, 2])
+
+    # -- the alternating oracle -----------------------------------------------------------------------------------
+
+    def _alternate(self, p: Floats, radius: Floats) -> tuple[float, Ints, Floats]:
+        """(value, sequences, θ) of the best pair that the ascents find."""
+        setting = self.setting
+        found: list[tuple[float, Ints, Floats]] = []
+        for i in range(self.starts):
+            if i == 0:
+                theta = np.array(p)
+            elif i == 1:
+                theta = seeing_model(p, radius, setting.rewards)
+            else:
+                theta = furthest(p, radius, self.rng.random(p.shape))
+            best = -np.inf
+            for _ in range(ROUNDS):
+                table = plan_sequences(self._solve(theta, setting.rewards), setting.initial, self.rng)
+                theta, value = best_model(table, theta, p, radius, setting.rewards, self.seen, setting.initial)
+                if value <= best + ENOUGH:
+                    break
+                best = value
+                found.append((value, table, theta))
+        return max(found, key=lambda pair: pair[0])
+
+    # -- checkpoints ----------------------------------------------------------------------------------------------
+
+    def state(self) -> dict[str, Any]:
+        return {
+            "counts": self.counts, "planned": self.planned, "p": self._p, "rewards": self._rewards,
+            "sequences": self.policy().sequences, "estimate": np.array(self.estimate),
+        }  # fmt: skip
+
+    def restore(self, state: dict[str, Any]) -> None:
+        self.counts, self.planned = np.array(state["counts"]), np.array(state["planned"])
+        self._take(state["p"], state["rewards"], float(state["estimate"]), state["sequences"], None)
+
+
+def solved(search: Search, ceiling: Floats) -> Search:
+    """Solve the corners, last step first; the value of a seen state of step h counts as at most ceiling[h]."""
+    S = search.S
+    for h in range(search.U - 1, -1, -1):
+        found = search.visit(h, np.eye(S), np.zeros(S, dtype=np.int64), np.arange(S))
+        search.corner[:, h, :, 0] = np.minimum(found[:, :2].T, ceiling[h])
+    return search
+
+
+def search_value(search: Search, initial: Floats) -> float:
+    """The value of the plan: the upper bound, which a finished search has within its rounding."""
+    blind = search.visit(0, initial[None], np.zeros(1, dtype=np.int64))[0, 1]
+    return float(search.seen[0] * (initial @ search.corner[1, 0, :, 0]) + (1.0 - search.seen[0]) * blind)
+
+
+def plan_sequences(search: Search, initial: Floats, rng: np.random.Generator) -> Ints:
+    """The plan as sequences[t + 1, s, 0, j] of a BlackoutPolicy, ties broken at random."""
+    H, S = search.U, search.S
+    table = np.zeros((H + 1, S, 1, H), dtype=np.int64)
+    B = np.zeros((0, S))  # the beliefs of the blackouts under way: the one from the start, then those from (t, s), t < h
+    for h in range(H):
+        B = np.concatenate([initial[None] if h == 0 else B, np.eye(S)])
+        acts = _best_actions(search, h, B, rng)
+        table[0, 0, 0, h] = acts[0]
+        for t in range(h + 1):
+            table[t + 1, :, 0, h - t] = acts[1 + t * S : 1 + (t + 1) * S]
+        B = advance(B, acts, search.P[min(h, len(search.P) - 1)])
+    return table
+
+
+def _best_actions(search: Search, h: int, B: Floats, rng: np.random.Generator) -> Ints:
+    """One of the best actions of each node (h, B[i]). Only actions whose upper bound reaches the value are looked into."""
+    P, R = search.P[min(h, len(search.P) - 1)], search.R[min(h, len(search.R) - 1)]
+    stay, tie = 1.0 - search.seen[h + 1], max(TIE, 2.0 * search.slack)
+    after = np.einsum("is,sat->iat", B, P, optimize=True)
+    q = B @ R + search.seen[h + 1] * (after @ search.corner[0, h + 1, :, 0])
+    if h + 1 < search.U and stay > 0.0:
+        value = search.visit(h, B, np.zeros(len(B), dtype=np.int64))[:, 0]
+        ceiling = q + stay * (after @ search.qup[h + 1, :, 0, :]).max(axis=2)
+        i, a = np.nonzero(ceiling >= value[:, None] - tie)
+        deeper = search.visit(h + 1, after[i, a], np.zeros(len(i), dtype=np.int64))[:, 0]
+        settled = q[i, a]
+        q[:] = -np.inf
+        q[i, a] = settled + stay * deeper
+    good = q >= q.max(axis=1, keepdims=True) - tie
+    return np.where(good, rng.random(q.shape), -1.0).argmax(axis=1)
+
+
+def furthest(p: Floats, radius: Floats, direction: Floats) -> Floats:
+    """The rows x within `radius` of p (in TV) with the largest Σ x·direction: chance is moved from the worst to the best."""
+    order = np.argsort(-direction, axis=-1, kind="stable")
+    x = np.take_along_axis(p, order, axis=-1)
+    moved = np.minimum(radius, 1.0 - x[..., 0])
+    behind = np.cumsum(x[..., :0:-1], axis=-1)[..., ::-1]  # the chance of place i ≥ 1 and of those behind it
+    x[..., 1:] -= np.clip(moved[..., None] - (behind - x[..., 1:]), 0.0, x[..., 1:])
+    x[..., 0] = 1.0 - x[..., 1:].sum(axis=-1)
+    result = np.empty_like(x)
+    np.put_along_axis(result, order, x, axis=-1)
+    return result
+
+
+def seeing_model(p: Floats, radius: Floats, rewards: Floats) -> Floats:
+    """The model in the balls that is best for somebody who sees every state."""
+    theta = np.array(p)
+    v_next = rewards[-1].max(axis=1)
+    for h in range(len(rewards) - 2, -1, -1):
+        theta[h] = furthest(p[h], radius[h], np.broadcast_to(v_next, p[h].shape))
+        v_next = (rewards[h] + theta[h] @ v_next).max(axis=1)
+    return theta
+
+
+def best_model(
+    table: Ints, theta: Floats, p: Floats, radius: Floats, rewards: Floats, seen: Floats, initial: Floats
+) -> tuple[Floats, float]:
+    """One ascent over the models for the policy of `table`, step by step from the last: (θ, value of the policy at θ).
+
+    A blackout i is the one from the start (i = 0) or from (t, s) (i = 1 + t·S + s). reach[h][i, x]: the chance that blackout i is
+    under way at time h and s_h = x. worth[i, x]: what is earned from step h on in that case.
+    """
+    H, S, A = rewards.shape
+    theta = np.array(theta)
+    acts = [
+        np.concatenate([table[0, 0, 0, h, None], *(table[t + 1, :, 0, h - t] for t in range(h + 1))]) for h in range(H)
+    ]
+    reach = [np.concatenate([(1.0 - seen[0]) * initial[None], seen[0] * np.diag(initial)])]
+    for h in range(H - 1):
+        after = advance(reach[h], acts[h], theta[h])
+        lost = (1.0 - seen[h + 1]) * after
+        reach.append(np.concatenate([lost, seen[h + 1] * np.diag(after.sum(axis=0))]))
+    worth = rewards[H - 1].T[acts[H - 1]]
+    for h in range(H - 2, -1, -1):
+        n = 1 + (h + 1) * S
+        shown = np.diagonal(worth[n:])  # what a seen s_{h+1} is worth
+        following = seen[h + 1] * shown + (1.0 - seen[h + 1]) * worth[:n]  # [i, s2]
+        for a in range(A):
+            mine = acts[h] == a
+            gain = reach[h][mine].T @ following[mine]  # [x, s2]
+            reached = reach[h][mine].sum(axis=0) > 0.0
+            theta[h, :, a] = furthest(p[h, :, a], radius[h, :, a], np.where(reached[:, None], gain, shown))
+        rows = theta[h][:, acts[h]]  # [x, i, s2]
+        worth = rewards[h].T[acts[h]] + np.einsum("xit,it->ix", rows, following)
+    value = seen[0] * (initial @ np.diagonal(worth[1:])) + (1.0 - seen[0]) * (initial @ worth[0])
+    return theta, float(value)

@@ -1,0 +1,126 @@
+"""Posterior sampling: draw a process from what is believed of it, plan exactly for the draw, play that plan for an episode.
+
+Prior: each row p_t(·|s, a) is Dirichlet with every parameter 1/S; the posterior adds the counts. Under delay the counts are those
+of hindsight (`learners.counts`) and the plan is the backward pass over all information states. Under loss the counts are of pairs
+seen one after the other, and the plan is the branch and bound of `oldlight.planning.loss`. Rewards and the link are known. No bonus:
+what is not known is drawn differently each time. There is no guarantee in the worst case; the Bayesian regret is of order √K.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from oldlight import checks
+from oldlight.learners.counts import DelayCounts
+from oldlight.learners.protocol import Episode, Setting
+from oldlight.learners.tables import Estimate, Tables
+from oldlight.policies import BlackoutPolicy, Policy
+
+Floats = NDArray[np.float64]
+
+
+class PosteriorSampling:
+    """prior: the Dirichlet parameter of each successor (1/S if None); pooled: counts of all steps together."""
+
+    def __init__(self, *, prior: float | None = None, pooled: bool = False) -> None:
+        self.prior = None if prior is None else checks.positive("prior", prior)
+        self.pooled = pooled
+
+    def start(self, setting: Setting, rng: np.random.Generator) -> None:
+        self.setting, self.rng = setting, rng
+        S, A, H = setting.n_states, setting.n_actions, setting.horizon
+        self.alpha = 1.0 / S if self.prior is None else self.prior
+        if setting.seen is not None:
+            if self.pooled and not setting.stationary:
+                raise ValueError(
+                    "pooled counts are for stationary transitions; this process has one law per step: pooled=False"
+                )
+            self.number = np.zeros((1 if self.pooled else H, S * A, S), dtype=np.int64)
+        else:
+            self.counts = DelayCounts(setting, self.pooled)
+            self.tables = Tables(setting, np.array(setting.rewards))
+            T, K = len(self.counts.seen), self.counts.event.shape[2]
+            theta = np.ones((T, S * A, K))
+            if setting.lead == 0:
+                hazard = np.broadcast_to(setting.law.hazard, (H, S, A, K)).reshape(H, S * A, K)
+                if T == 1 and setting.law.hazard.shape[0] > 1:
+                    raise ValueError("pooled counts with a delay law that changes from step to step: pooled=False")
+                theta = np.array(hazard[:T])
+            first = np.array(setting.law.first_hazard) if setting.lead == 0 else np.zeros(H + 1)
+            index = np.ascontiguousarray(np.broadcast_to(np.arange(S), (T, S * A, S)))
+            self.model = Estimate(
+                index, np.zeros((T, S * A, S)), np.full((T, S * A), S), np.zeros((T, S * A)), np.zeros((0, 0)), theta,
+                np.zeros_like(theta), np.ones((T, S * A), dtype=np.bool_), first, np.array(setting.initial), np.zeros(H),
+            )  # fmt: skip
+        self._plan()
+
+    def policy(self) -> Policy:
+        return self._policy
+
+    def act(self, info: Any) -> Any:
+        return self._policy.probabilities(info)
+
+    def see(self, episode: Episode) -> None:
+        if self.setting.seen is None:
+            self.counts.add(episode)
+        else:
+            s, a = episode.states, episode.actions
+            pairs = np.flatnonzero((s[:-1] >= 0) & (s[1:] >= 0))
+            rows = np.zeros_like(pairs) if self.pooled else pairs
+            np.add.at(self.number, (rows, s[pairs] * self.setting.n_actions + a[pairs], s[pairs + 1]), 1)
+        self._plan()
+
+    def _draw(self, number: Floats) -> Floats:
+        """One row of the posterior for each pair: axes (row, s·A + a, s2)."""
+        gamma = self.rng.standard_gamma(number + self.alpha)
+        total = gamma.sum(axis=-1, keepdims=True)
+        return np.where(total > 0, gamma / np.where(total > 0, total, 1.0), 1.0 / self.setting.n_states)
+
+    def _plan(self) -> None:
+        setting = self.setting
+        if setting.seen is None:
+            T, pairs, S = self.model.weight.shape
+            number = np.zeros((T, pairs, S))
+            for k in range(S):  # the lists of successors, as a table
+                listed = self.counts.n_next > k
+                t, sa = np.nonzero(listed)
+                number[t, sa, self.counts.index[t, sa, k]] = self.counts.number[t, sa, k]
+            self.model.weight[:] = self._draw(number)
+            self.estimate = self.tables.sweep(self.model, self.rng)
+            self._policy: Policy = self.tables.policy()
+            return
+        from oldlight.planning.loss import Search
+
+        S, A, H = setting.n_states, setting.n_actions, setting.horizon
+        P = self._draw(self.number.astype(np.float64)).reshape(-1, S, A, S)
+        assert setting.seen is not None
+        search = Search(P, setting.rewards, setting.seen).run()
+        sequences = np.zeros((H + 1, S, 1, H), dtype=np.int64)
+        for h in range(H):
+            found = search.sequences(h, np.eye(S), np.zeros(S, dtype=np.int64), search.best[h, :, 0])
+            sequences[h + 1, :, 0] = found
+        if setting.seen[0] < 1:
+            sequences[0, 0, 0] = search.sequences(0, setting.initial[None], np.zeros(1, dtype=np.int64))[0]
+        blind = search.bounds(0, setting.initial)[0]
+        known = float(setting.initial @ search.corner[0, 0, :, 0])
+        self.estimate = float(setting.seen[0] * known + (1 - setting.seen[0]) * blind)
+        self._policy = BlackoutPolicy(sequences, A)
+
+    def state(self) -> dict[str, Any]:
+        if self.setting.seen is None:
+            return self.counts.state() | {"actions": self.tables.actions, "estimate": np.array(self.estimate)}
+        assert isinstance(self._policy, BlackoutPolicy)
+        return {"number": self.number, "sequences": self._policy.sequences, "estimate": np.array(self.estimate)}
+
+    def restore(self, state: dict[str, Any]) -> None:
+        self.estimate = float(state["estimate"])
+        if self.setting.seen is None:
+            self.counts.restore(state)
+            self.tables.actions[:] = state["actions"]
+            self._policy = self.tables.policy()
+        else:
+            self.number[:] = state["number"]
+            self._policy = BlackoutPolicy(state["sequences"], self.setting.n_actions)

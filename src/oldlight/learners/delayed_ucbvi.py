@@ -26,8 +26,8 @@ Options
 
 Optimism (a lemma of the paper): with c = 1, failure probability γ and rewards in [0, 1], Q^k ≥ Q* everywhere with probability
 at least 1 − γ. By Hoeffding |(p̂ − p)V| ≤ H√(ι'/2N) for one V with range H, a union over the S·A·H·K triples costs
-ι' = log(SAHK/γ) + log 2 ≤ 2ι, and (H∧D) ≥ 1 only helps. The default c is the one that learns in the numbers of episodes that people run; it was
-chosen on other processes than any reported one: see docs/learning.md.
+ι' = log(SAHK/γ) + log 2 ≤ 2ι, and (H∧D) ≥ 1 only helps. The default c is the one that learns in the numbers of episodes that
+people run; it was chosen on other processes than any reported one: see docs/learning.md.
 """
 
 from __future__ import annotations

@@ -1,9 +1,10 @@
 """Posterior sampling: draw a process from what is believed of it, plan exactly for the draw, play that plan for an episode.
 
-Prior: each row p_t(·|s, a) is Dirichlet with every parameter 1/S; the posterior adds the counts. Under delay the counts are those
-of hindsight (`learners.counts`) and the plan is the backward pass over all information states. Under loss the counts are of pairs
-seen one after the other, and the plan is the branch and bound of `oldlight.planning.loss`. Rewards and the link are known. No bonus:
-what is not known is drawn differently each time. There is no guarantee in the worst case; the Bayesian regret is of order √K.
+Prior: each row p_t(·|s, a) is Dirichlet with every parameter 1/S; the posterior adds the counts. Under delay the counts are
+those of hindsight (`learners.counts`) and the plan is the backward pass over all information states. Under loss the counts are
+of pairs seen one after the other, and the plan is the branch and bound of `oldlight.planning.loss`. Rewards and the link are
+known. No bonus: what is not known is drawn differently each time. There is no guarantee in the worst case; the Bayesian regret
+is of order √K.
 """
 
 from __future__ import annotations

@@ -1,0 +1,66 @@
+"""How the default constants c of DelayedUCBVI were chosen: on processes that are reported nowhere else.
+
+    python docs/scripts/tune_delay.py [--quick]
+
+Three processes (a sparse random one, a dense random one, slippery FrozenLake), delays 0, 1 and 2, 2,000 episodes, 2 seeds. The score
+of a constant is its final regret divided by the best constant's on the same process and delay, averaged over all of them.
+"""
+
+from __future__ import annotations
+
+import sys
+
+import numpy as np
+
+import oldlight as ol
+from oldlight.learners import learn
+from oldlight.learners.delayed_ucbvi import DelayedUCBVI
+
+GRID = (0.005, 0.01, 0.02, 0.05, 0.1, 0.2, 0.5)
+
+
+def processes() -> dict[str, ol.TabularMDP]:
+    rng = np.random.default_rng(77)
+    sparse = np.zeros((8, 3, 8))
+    for s in range(8):
+        for a in range(3):
+            sparse[s, a, rng.choice(8, 2, replace=False)] = rng.dirichlet(np.ones(2))
+    reward = (rng.random((8, 3)) < 0.15).astype(float)
+    dense = rng.dirichlet(0.3 * np.ones(6), size=(6, 3))
+    return {
+        "sparse": ol.TabularMDP(sparse, reward, horizon=8),
+        "dense": ol.TabularMDP(dense, rng.random((6, 3)), horizon=6),
+        "FrozenLake": ol.TabularMDP.from_gymnasium("FrozenLake-v1", 20),
+    }
+
+
+def main(quick: bool) -> None:
+    seeds, episodes = ((0,), 300) if quick else ((0, 1), 2000)
+    for bonus in ("hoeffding", "bernstein"):
+        for pooled in (False, True):
+            scores = np.zeros(len(GRID))
+            cells = 0
+            for mdp in processes().values():
+                for d in (0, 1, 2):
+                    problem = ol.ImpairedMDP(mdp, ol.ConstantDelay(d))
+                    best = ol.solve(problem).value
+                    regret = np.array(
+                        [
+                            np.mean(
+                                [
+                                    learn(problem, DelayedUCBVI(c=c, bonus=bonus, pooled=pooled), episodes, seed=seed, every=20,
+                                          best=best, progress=False).regret[-1]  # fmt: skip
+                                    for seed in seeds
+                                ]
+                            )
+                            for c in GRID
+                        ]
+                    )
+                    scores += regret / regret.min()
+                    cells += 1
+            row = "  ".join(f"{c:g}: {x / cells:.2f}" for c, x in zip(GRID, scores, strict=True))
+            print(f"{bonus}, {'pooled' if pooled else 'per step'}:  {row}", flush=True)
+
+
+if __name__ == "__main__":
+    main("--quick" in sys.argv)

@@ -9,7 +9,7 @@ be executed, what the impairment costs, and how to act on it.
 3.669276
 """
 
-from oldlight import instances
+from oldlight import instances, learners
 from oldlight.channels import (
     BernoulliDelay,
     BurstyLoss,
@@ -25,6 +25,7 @@ from oldlight.channels import (
 )
 from oldlight.checks import TooLarge
 from oldlight.information import Information, Layout, belief
+from oldlight.learners import LearningRun, compare, learn
 from oldlight.mdp import TabularMDP
 from oldlight.planning import Solution, solve
 from oldlight.planning.evaluation import Evaluation, evaluate
@@ -61,6 +62,7 @@ __all__ = [
     "ImpairedMDP",
     "Information",
     "Layout",
+    "LearningRun",
     "Loss",
     "Lossy",
     "MarkovPolicy",
@@ -76,9 +78,12 @@ __all__ = [
     "WarmStart",
     "__version__",
     "belief",
+    "compare",
     "evaluate",
     "gap",
     "instances",
+    "learn",
+    "learners",
     "load_policy",
     "simulate",
     "solve",

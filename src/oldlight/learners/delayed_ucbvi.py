@@ -13,9 +13,9 @@ is known or the arrival is forced, no transition term at the last step, whose su
 `clip="remaining"` uses Σ_{i ≥ t} max r_i ≤ H − t, which no value can exceed either, so optimism holds and less is wasted.
 
 Options
-    bonus      "hoeffding" (the paper's) or "bernstein": c·( √(2·Var_p̂(V)·ι/N) + H·ι/(3N) ) for the transitions. (Lee and
-               Jamieson 2026 state the minimax rate H√(D·S·A·K), for transitions that do not change with h: so for pooled
-               counts only.)
+    bonus      "hoeffding" (the paper's, and that of greedy planning) or "bernstein" (the default otherwise):
+               c·( √(2·Var_p̂(V)·ι/N) + H·ι/(3N) ) for the transitions. (Lee and Jamieson 2026 state the minimax rate
+               H√(D·S·A·K), for transitions that do not change with h: so for pooled counts only.)
     planning   "full": plan after every episode; "doubling": only when some N_t(s, a) or n_t(s, a, δ) has doubled since the last
                plan; "greedy": back up only what the episode met, in a table that grows with what was visited
                (`learners.greedy`).
@@ -65,7 +65,7 @@ class DelayedUCBVI:
         self,
         *,
         c: float | None = None,
-        bonus: str = "hoeffding",
+        bonus: str | None = None,
         planning: str = "full",
         pooled: bool = False,
         law: str = "known",
@@ -73,6 +73,7 @@ class DelayedUCBVI:
         divisor: str = "at risk",
         clip: str = "remaining",
     ) -> None:
+        bonus = bonus or ("hoeffding" if planning == "greedy" else "bernstein")
         for name, value, allowed in (
             ("bonus", bonus, ("hoeffding", "bernstein")),
             ("planning", planning, ("full", "doubling", "greedy")),
@@ -82,8 +83,7 @@ class DelayedUCBVI:
             ("clip", clip, ("remaining", "H")),
         ):
             checks.one_of(name, value, allowed)
-        default = {"hoeffding": 0.02, "bernstein": 0.05}[bonus]
-        self.c = default if c is None else checks.positive("c", c)
+        self.c = 0.02 if c is None else checks.positive("c", c)
         if planning == "greedy" and bonus == "bernstein":
             raise ValueError('planning="greedy" goes with bonus="hoeffding"')
         self.bonus, self.planning, self.pooled, self.law = bonus, planning, pooled, law
@@ -101,7 +101,7 @@ class DelayedUCBVI:
             hazard = np.broadcast_to(setting.law.hazard, (H, S, A, K)).reshape(H, S * A, K)
             if T == 1 and setting.law.hazard.shape[0] > 1:
                 raise ValueError("pooled counts with a delay law that changes from step to step: pooled=False")
-            theta = np.array(hazard[:T])
+            theta = np.array(hazard[:T], order="C")
         first = setting.law.first_hazard if setting.lead == 0 else np.zeros(H + 1)
         self.model = Estimate(
             self.counts.index, np.zeros((T, S * A, S)), np.ones((T, S * A), dtype=np.int64), np.zeros((T, S * A)),

@@ -17,9 +17,12 @@ from __future__ import annotations
 
 import json
 import os
+import signal
+import threading
 import time
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import ProcessPoolExecutor
+from contextlib import contextmanager
 from functools import lru_cache
 from multiprocessing import get_context
 from pathlib import Path
@@ -121,7 +124,7 @@ def learn(
     itself = hasattr(learner, "play_episode")  # a learner that plays in compiled code of its own
     draws, chunk = None, -1
     spoken = 0.0
-    with shown(progress, f"{type(learner).__name__}") as tell:
+    with shown(progress, f"{type(learner).__name__}") as tell, _asked_to_stop() as asked:
         try:
             for k in range(done, K):
                 began = time.perf_counter()
@@ -158,11 +161,36 @@ def learn(
                 if tell is not None and now - spoken > 0.1:
                     tell(k + 1, K)
                     spoken = now
-        except KeyboardInterrupt:
+                if asked():  # Ctrl-C, heard between two episodes
+                    run.interrupted = True
+                    break
+        except KeyboardInterrupt:  # in the middle of one: the last checkpoint stands
             run.interrupted = True
+            return run.cut()
     if checkpoint is not None:
         _save(Path(checkpoint), run, learner, rng)
     return run.cut()
+
+
+@contextmanager
+def _asked_to_stop() -> Iterator[Callable[[], bool]]:
+    """Ctrl-C is heard, and the episode finished first; a second one stops at once."""
+    heard = False
+
+    def hear(number: int, frame: Any) -> None:
+        nonlocal heard
+        if heard:
+            raise KeyboardInterrupt
+        heard = True
+
+    if threading.current_thread() is not threading.main_thread():
+        yield lambda: False
+        return
+    before = signal.signal(signal.SIGINT, hear)
+    try:
+        yield lambda: heard
+    finally:
+        signal.signal(signal.SIGINT, before)
 
 
 def _policy(learner: Any, problem: ImpairedMDP) -> Policy:

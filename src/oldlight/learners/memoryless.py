@@ -1,26 +1,31 @@
 """Learners without memory: they take the newest visible state for the current one, and forget the actions since.
 
-What they see at time h = 0..H−1 is o_h: the state of the newest visible step, or ∅ while nothing has been seen. They learn on a
+What they act on at time h = 0..H−1 is o_h: the state of the newest visible step, or ∅ while nothing has been seen. They learn on a
 table of H·(S + 1)·A cells (h, o, a) as if o were the state of a Markov process, which it is not: two information states with the
 same o and different queues are one to them. Under delay the best policy of this kind is in general worse than the best
-executable one, so their regret grows linearly in the end; what they learn even depends on how they act.
+executable one, so their regret grows linearly in the end. What they make of hindsight is what a person would:
 
-What they make of hindsight is what a person would: after the episode it is known what each action earned, so the reward of (h, o, a)
-is the mean of r_h(s_h, a) over the times that a was done on o (lost observations: over those that were seen), and not r_h(o, a).
-Where nothing is delayed or lost, o is the state and its reward is known. Transitions are those of o: N_h(o_h, a_h, o_{h+1}).
+    aligned=True    after the episode the states are known, so one learns from (s_h, a_h, s_{h+1}) with the known reward r_h(s_h, a_h),
+                    as if nothing had been late, and then acts on o_h (so does dQ of Schuitema et al. 2010). Where two states in a
+                    row were not both seen there is nothing to learn. For ∅, Q_h(∅, a) = Σ_s rho(s)·Q_h(s, a).
+    aligned=False   one learns from what was on the screen: (o_h, a_h, o_{h+1}), as any learner does that is put behind a delay
+                    without being told. The reward of (h, o, a) is what it earned: the mean of r_h(s_h, a) over the times that a was
+                    done on o and s_h was revealed. With a delay o_{h+1} does not depend on a_h at all, only on what came before it.
 
-`MemorylessUCBVI`, with ι = log(S·A·H·K/γ), n_h(o, a) rewards and N_h(o, a) transitions counted, M_h = Σ_{i ≥ h} max r_i:
+Where nothing is delayed or lost, o is the state and both are the same.
 
-    Q_h(o, a) = min( M_h, r̂_h(o, a) + c·√(ι/n_h(o, a)) + c·H·√(ι/N_h(o, a)) + Σ_o' p̂_h(o'|o, a)·V_{h+1}(o') ),   V_h = max_a Q_h,
+`MemorylessUCBVI`, with ι = log(S·A·H·K/γ), N_h(x, a) transitions and n_h(x, a) rewards counted, M_h = Σ_{i ≥ h} max r_i, x a state or ∅:
 
-without the transition's terms at h = H−1, without the reward's bonus where rewards are known, and M_h where a count is zero. At no
+    Q_h(x, a) = min( M_h, r̂_h(x, a) + c·√(ι/n_h(x, a)) + c·H·√(ι/N_h(x, a)) + Σ_y p̂_h(y|x, a)·V_{h+1}(y) ),   V_h = max_a Q_h,
+
+without the transition's terms at h = H−1, with r_h(x, a) itself where rewards are known, and M_h where a count is zero. At no
 delay this is AugmentedUCBVI.
 
-`MemorylessQLearning` (Jin et al. 2018), after an episode and for its last step first, n = N_h(o, a) + 1, α = (H + 1)/(H + n):
+`MemorylessQLearning` (Jin et al. 2018), after an episode and for its last step first, n = N_h(x, a) + 1, α = (H + 1)/(H + n):
 
-    Q_h(o, a) ← (1 − α)·Q_h(o, a) + α·( r_h(s_h, a) + V_{h+1}(o_{h+1}) + c·√(H³·ι/n) ),    V_h = min( M_h, max_a Q_h ),   V_H = 0,
+    Q_h(x, a) ← (1 − α)·Q_h(x, a) + α·( r_h(s_h, a) + V_{h+1}(y) + c·√(H³·ι/n) ),    V_h = min( M_h, max_a Q_h ),   V_H = 0,
 
-steps whose reward was lost are left out; at h = H−1 there is no bonus where the reward is known.
+steps whose reward was lost are left out; at h = H−1, Q = r_h where rewards are known.
 
 pooled: for stationary transitions, what was counted at one time serves all of them (the reward is then that of the other time at the
 same s_h). Ties (closer than 1e-12) are broken at random by the run's generator. Rewards must be in [0, 1].
@@ -49,7 +54,8 @@ TIE = 1e-12
 class _Memoryless:
     """What both share: the newest visible states of an episode, and a policy of (h, o)."""
 
-    def __init__(self, c: float, pooled: bool) -> None:
+    def __init__(self, c: float, aligned: bool, pooled: bool) -> None:
+        self.aligned = bool(aligned)
         self.c = checks.real("c", c)
         if self.c < 0:
             raise ValueError(f"c is {self.c:.12g}, expected a number ≥ 0")
@@ -63,7 +69,8 @@ class _Memoryless:
         self.setting, self.rng = setting, rng
         H, S, A = setting.horizon, setting.n_states, setting.n_actions
         self.times = np.arange(H)
-        self.sees_all = setting.seen is None and setting.law.constant == 0 and setting.lead == 0
+        sees_all = setting.seen is None and setting.law.constant == 0 and setting.lead == 0
+        self.pays_known = sees_all or self.aligned  # is the reward of a cell known?
         most = np.append(np.cumsum(setting.rewards.max(axis=(1, 2))[::-1])[::-1], 0.0)
         self.remaining: Floats = most
         self.place: Ints | None = None  # [information state] → h·(S + 1) + o
@@ -128,11 +135,18 @@ class _Memoryless:
     # -- what an episode shows -------------------------------------------------------------------------------------
 
     def _read(self, episode: Episode) -> tuple[Ints, Ints, Ints]:
-        """(o_h, a_h, s_h) for h = 0..H−1; s_h is −1 if it was lost."""
+        """(x_h, a_h, s_h) for h = 0..H−1: the cell to learn on, the action, and the state; −1 if it was lost."""
+        actions, states = episode.actions[episode.lead :], episode.states[episode.lead :]
+        if self.aligned:
+            return states, actions, states
         known = (episode.arrivals >= 0) & (episode.arrivals <= self.times[:, None])  # [h, step]
         last = known.shape[1] - 1 - known[:, ::-1].argmax(axis=1)
-        newest = np.where(known.any(axis=1), episode.states[last], self.setting.n_states)
-        return newest, episode.actions[episode.lead :], episode.states[episode.lead :]
+        return np.where(known.any(axis=1), episode.states[last], self.setting.n_states), actions, states
+
+    def _blind(self, h: int) -> None:
+        """Q_h(∅, ·) of somebody who learns from the states."""
+        if self.aligned:
+            self.q[h, -1] = self.setting.initial @ self.q[h, :-1]
 
     # -- checkpoints -----------------------------------------------------------------------------------------------
 
@@ -161,50 +175,52 @@ class MemorylessUCBVI(_Memoryless):
 
     _kept = ("seen", "number", "paid", "paid_times")
 
-    def __init__(self, c: float = 0.02, *, pooled: bool = False) -> None:
-        super().__init__(c, pooled)
+    def __init__(self, c: float = 0.02, *, aligned: bool = True, pooled: bool = False) -> None:
+        super().__init__(c, aligned, pooled)
 
     def _begin(self) -> None:
         H, S, A = self.setting.horizon, self.setting.n_states, self.setting.n_actions
         T = 1 if self.pooled else H
-        self.seen = np.zeros((T, S + 1, A), dtype=np.int64)  # N_h(o, a)
-        self.number = np.zeros((T, S + 1, A, S + 1))  # N_h(o, a, o')
+        self.seen = np.zeros((T, S + 1, A), dtype=np.int64)  # N_h(x, a)
+        self.number = np.zeros((T, S + 1, A, S + 1))  # N_h(x, a, y)
         self.paid = np.zeros((H, S + 1, A))  # the sum of the rewards that time h would have paid
-        self.paid_times = np.zeros((T, S + 1, A), dtype=np.int64)  # n_h(o, a)
+        self.paid_times = np.zeros((T, S + 1, A), dtype=np.int64)  # n_h(x, a)
         self._plan()
 
     def see(self, episode: Episode) -> None:
-        o, a, s = self._read(episode)
+        x, a, s = self._read(episode)
         H, R = self.setting.horizon, self.setting.rewards
         row = np.zeros(H, dtype=np.int64) if self.pooled else self.times
-        np.add.at(self.seen, (row[:-1], o[:-1], a[:-1]), 1)
-        np.add.at(self.number, (row[:-1], o[:-1], a[:-1], o[1:]), 1.0)
-        shown = s >= 0
-        np.add.at(self.paid_times, (row[shown], o[shown], a[shown]), 1)
-        if self.pooled:
-            np.add.at(self.paid, (slice(None), o[shown], a[shown]), R[:, s[shown], a[shown]])
-        else:
-            h = self.times[shown]
-            self.paid[h, o[shown], a[shown]] += R[h, s[shown], a[shown]]
+        h = self.times[:-1][(x[:-1] >= 0) & (x[1:] >= 0)]
+        np.add.at(self.seen, (row[h], x[h], a[h]), 1)
+        np.add.at(self.number, (row[h], x[h], a[h], x[h + 1]), 1.0)
+        if not self.pays_known:
+            h = self.times[s >= 0]
+            np.add.at(self.paid_times, (row[h], x[h], a[h]), 1)
+            if self.pooled:
+                np.add.at(self.paid, (slice(None), x[h], a[h]), R[:, s[h], a[h]])
+            else:
+                self.paid[h, x[h], a[h]] += R[h, s[h], a[h]]
         self._plan()
         self._decide()
 
     def _plan(self) -> None:
         setting, c = self.setting, self.c
-        H, root = setting.horizon, float(np.sqrt(setting.log_term))
+        H, S, root = setting.horizon, setting.n_states, float(np.sqrt(setting.log_term))
         for h in range(H - 1, -1, -1):
             row = 0 if self.pooled else h
             N, n, most = self.seen[row], self.paid_times[row], self.remaining[h]
-            if self.sees_all:
-                q, unknown = np.concatenate([setting.rewards[h], np.full((1, N.shape[1]), most)]), np.zeros(N.shape, bool)
+            if self.pays_known:
+                q, unknown = np.full(N.shape, most), np.zeros(N.shape, dtype=np.bool_)
+                q[:S] = setting.rewards[h]
             else:
-                q = (self.paid[h] + c * root * np.sqrt(n)) / np.maximum(n, 1)
-                unknown = n == 0
+                q, unknown = (self.paid[h] + c * root * np.sqrt(n)) / np.maximum(n, 1), n == 0
             if h < H - 1:
                 ahead = self.number[row] @ self._value(h + 1)
                 q = q + (ahead + c * H * root * np.sqrt(N)) / np.maximum(N, 1)
                 unknown = unknown | (N == 0)
             self.q[h] = np.where(unknown, most, np.minimum(q, most))
+            self._blind(h)
         self.estimate = self._start_value()
 
 
@@ -213,37 +229,37 @@ class MemorylessQLearning(_Memoryless):
 
     _kept = ("seen",)
 
-    def __init__(self, c: float = 0.01, *, pooled: bool = False) -> None:
-        super().__init__(c, pooled)
+    def __init__(self, c: float = 0.01, *, aligned: bool = True, pooled: bool = False) -> None:
+        super().__init__(c, aligned, pooled)
 
     def _begin(self) -> None:
         H, S, A = self.setting.horizon, self.setting.n_states, self.setting.n_actions
-        self.seen = np.zeros((1 if self.pooled else H, S + 1, A), dtype=np.int64)  # N_h(o, a)
-        if self.sees_all:
+        self.seen = np.zeros((1 if self.pooled else H, S + 1, A), dtype=np.int64)  # N_h(x, a)
+        if self.pays_known:
             self.q[H - 1, :S] = self.setting.rewards[H - 1]
+            self._blind(H - 1)
         self.estimate = self._start_value()
 
     def see(self, episode: Episode) -> None:
-        o, a, s = self._read(episode)
+        x, a, s = self._read(episode)
         H, R = self.setting.horizon, self.setting.rewards
         scale = self.c * float(np.sqrt(H**3 * self.setting.log_term))
-        steps = [h for h in range(H - 1, -1, -1) if s[h] >= 0 and (h < H - 1 or not self.sees_all)]
+        ends = range(H) if not self.pays_known else ()  # then the last step has something to learn too
+        steps = [h for h in range(H - 1, -1, -1) if s[h] >= 0 and (h in ends if h == H - 1 else x[h + 1] >= 0)]
         counts = {}
         for h in steps:
             row = 0 if self.pooled else h
-            self.seen[row, o[h], a[h]] += 1
-            counts[h] = int(self.seen[row, o[h], a[h]])
-        for u in range(H - 1, -1, -1):
+            self.seen[row, x[h], a[h]] += 1
+            counts[h] = int(self.seen[row, x[h], a[h]])
+        for u in range(H - 1 if not self.pays_known else H - 2, -1, -1):
             following = self._value(u + 1)
-            if u == H - 1 and self.sees_all:
-                continue
-            for h in steps if self.pooled else [h for h in (u,) if h in counts]:
+            for h in steps if self.pooled else [u] * (u in counts):
                 if h == H - 1 and u < H - 1:
                     continue  # what followed the last step is not known
                 n = counts[h]
-                ahead = float(following[o[h + 1]]) if u < H - 1 else 0.0
-                rate = (H + 1) / (H + n)
+                ahead = float(following[x[h + 1]]) if u < H - 1 else 0.0
                 target = float(R[u, s[h], a[h]]) + ahead + scale / np.sqrt(n)
-                self.q[u, o[h], a[h]] += rate * (target - self.q[u, o[h], a[h]])
+                self.q[u, x[h], a[h]] += (H + 1) / (H + n) * (target - self.q[u, x[h], a[h]])
+            self._blind(u)
         self.estimate = self._start_value()
         self._decide()

@@ -49,7 +49,7 @@ class PosteriorSampling:
                 hazard = np.broadcast_to(setting.law.hazard, (H, S, A, K)).reshape(H, S * A, K)
                 if T == 1 and setting.law.hazard.shape[0] > 1:
                     raise ValueError("pooled counts with a delay law that changes from step to step: pooled=False")
-                theta = np.array(hazard[:T])
+                theta = np.array(hazard[:T], order="C")
             first = np.array(setting.law.first_hazard) if setting.lead == 0 else np.zeros(H + 1)
             index = np.ascontiguousarray(np.broadcast_to(np.arange(S), (T, S * A, S)))
             self.model = Estimate(

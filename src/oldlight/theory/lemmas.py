@@ -127,8 +127,8 @@ def round_robin(
 ) -> Claim:
     """The sum of Lemma round_robin_sum when `policy` plays K episodes, against the printed bound.
 
-    left is the median over `runs` repetitions; `holds`: the share of runs above the bound is at most γ. N counts episodes
-    up to and with k, and 0 counts as 1. `detail` has the shares of runs above 2q·√(SAKH) and 2(q + 1)·H·√(SAK) too.
+    left is the median over `runs` repetitions; `holds`: the share of runs above the bound is at most γ. N counts the
+    episodes up to and with k, and 0 counts as 1. `detail` has the shares of runs above larger bounds too.
     """
     if problem.seen is None:
         raise ValueError(f"round_robin is about loss; {problem.channel!r} loses nothing")

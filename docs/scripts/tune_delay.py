@@ -2,10 +2,10 @@
 
     python docs/scripts/tune_delay.py [--quick]
 
-Three processes (a sparse random one, a dense random one, slippery FrozenLake), delays 0, 1 and 2, 2,000 episodes, 2 seeds. The score
-of a constant is its final regret divided by the best constant's on the same process and delay, averaged over all of them. These
-processes are easy to explore, which never punishes too small a constant; so the rule is: the largest constant whose mean score is
-within 1.5 of the best.
+Three processes (a sparse random one, a dense random one, slippery FrozenLake), delays 0, 1 and 2, 2,000 episodes, 2 seeds. The
+score of a constant is its final regret divided by the best constant's on the same process and delay, averaged over all of
+them. These processes are easy to explore, which never punishes too small a constant; so the rule is: the largest constant
+whose mean score is within 1.5 of the best.
 """
 
 from __future__ import annotations
@@ -36,38 +36,25 @@ def processes() -> dict[str, ol.TabularMDP]:
     }
 
 
+def regret(problem: ol.ImpairedMDP, c: float, bonus: str, pooled: bool, episodes: int, seed: int, best: float) -> float:
+    learner = DelayedUCBVI(c=c, bonus=bonus, pooled=pooled)
+    return float(learn(problem, learner, episodes, seed=seed, every=20, best=best, progress=False).regret[-1])
+
+
 def main(quick: bool) -> None:
     seeds, episodes = ((0,), 300) if quick else ((0, 1), 2000)
     for bonus in ("hoeffding", "bernstein"):
         for pooled in (False, True):
-            scores = np.zeros(len(GRID))
-            cells = 0
+            scores = []
             for mdp in processes().values():
                 for d in (0, 1, 2):
                     problem = ol.ImpairedMDP(mdp, ol.ConstantDelay(d))
                     best = ol.solve(problem).value
-                    regret = np.array(
-                        [
-                            np.mean(
-                                [
-                                    learn(
-                                        problem,
-                                        DelayedUCBVI(c=c, bonus=bonus, pooled=pooled),
-                                        episodes,
-                                        seed=seed,
-                                        every=20,
-                                        best=best,
-                                        progress=False,
-                                    ).regret[-1]  # fmt: skip
-                                    for seed in seeds
-                                ]
-                            )
-                            for c in GRID
-                        ]
-                    )
-                    scores += regret / regret.min()
-                    cells += 1
-            row = "  ".join(f"{c:g}: {x / cells:.2f}" for c, x in zip(GRID, scores, strict=True))
+                    found = [
+                        np.mean([regret(problem, c, bonus, pooled, episodes, k, best) for k in seeds]) for c in GRID
+                    ]
+                    scores.append(np.array(found) / min(found))
+            row = "  ".join(f"{c:g}: {x:.2f}" for c, x in zip(GRID, np.mean(scores, axis=0), strict=True))
             print(f"{bonus}, {'pooled' if pooled else 'per step'}:  {row}", flush=True)
 
 

@@ -1,0 +1,77 @@
+"""Regret under delay on the sensing chain: Algorithm 1, posterior sampling, and what people run instead.
+
+    python docs/scripts/learning.py OUT [--quick] [--workers N]
+
+sensing_chain(0.8), constant delays 0..3, warm start, H = 10, 10,000 episodes, 5 seeds (paired: seed k gives every learner the same
+luck). Prints the table, writes OUT/learning.png and OUT/learning.csv. Policies are valued exactly, every tenth episode.
+"""
+
+from __future__ import annotations
+
+import sys
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+import oldlight as ol
+from oldlight.checks import write_text
+from oldlight.learners import LearningRun, compare, learn_seeds
+from oldlight.report.pictures import save
+
+LEARNERS: dict[str, Any] = {
+    "DelayedUCBVI": ol.learners.DelayedUCBVI,
+    "DelayedUCBVI, pooled": partial(ol.learners.DelayedUCBVI, pooled=True),
+    "DelayedUCBVI, paper's bonus": partial(ol.learners.DelayedUCBVI, bonus="hoeffding"),
+    "PosteriorSampling": ol.learners.PosteriorSampling,
+    "PosteriorSampling, pooled": partial(ol.learners.PosteriorSampling, pooled=True),
+    "AugmentedUCBVI": ol.learners.AugmentedUCBVI,
+    "AugmentedUCBVI, pooled": partial(ol.learners.AugmentedUCBVI, pooled=True),
+    "AugmentedQLearning": ol.learners.AugmentedQLearning,
+    "AugmentedQLearning, pooled": partial(ol.learners.AugmentedQLearning, pooled=True),
+    "MemorylessUCBVI": ol.learners.MemorylessUCBVI,
+    "MemorylessQLearning": ol.learners.MemorylessQLearning,
+    "UniformRandom": ol.learners.UniformRandom,
+}
+
+
+def main(out: str, quick: bool, workers: int) -> None:
+    from matplotlib.figure import Figure
+
+    seeds, episodes, delays = (range(2), 500, (0, 1)) if quick else (range(5), 10_000, (0, 1, 2, 3))
+    rows = ["delay,learner,regret mean,regret sd,last gap %,gap % at 1000,growth exponent,best"]
+    figure = Figure(figsize=(12, 6.5), layout="constrained")
+    axes = figure.subplots(2, (len(delays) + 1) // 2).flat
+    for d, ax in zip(delays, axes, strict=False):
+        problem = ol.ImpairedMDP(ol.instances.sensing_chain(0.8), ol.ConstantDelay(d), start=ol.WarmStart())
+        shown: list[LearningRun] = []
+        labels: list[str] = []
+        for name, make in LEARNERS.items():
+            fixed = name in ("UniformRandom",)
+            every = episodes if fixed else 10
+            runs = learn_seeds(problem, make, episodes, seeds=seeds, workers=workers, every=every, progress=False)
+            last = [r.regret[-1] for r in runs]
+            gap = np.mean([r.gaps[-1] / r.best for r in runs])
+            early = np.mean([r.gaps[min(1000, episodes - 1)] / r.best for r in runs])
+            growth = np.mean([r.growth() for r in runs])
+            rows.append(
+                f"{d},{name},{np.mean(last):.1f},{np.std(last, ddof=1):.1f},{100 * gap:.2f},{100 * early:.2f},{growth:.2f},"
+                f"{runs[0].best:.6f}"
+            )
+            print(rows[-1], flush=True)
+            shown += runs
+            labels += [name] * len(runs)
+        compare(shown, ax=ax, labels=labels)
+        ax.set_title(f"delay {d}", fontsize=10)
+        ax.set_yscale("log")
+        ax.legend(fontsize=6, frameon=False)
+    Path(out).mkdir(parents=True, exist_ok=True)
+    write_text(Path(out) / "learning.csv", "\n".join(rows) + "\n")
+    print(save(figure, out, "learning"))
+
+
+if __name__ == "__main__":
+    words = [w for w in sys.argv[1:] if not w.startswith("--")]
+    count = int(sys.argv[sys.argv.index("--workers") + 1]) if "--workers" in sys.argv else 1
+    main(words[0] if words else "out", "--quick" in sys.argv, count)

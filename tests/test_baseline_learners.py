@@ -1,0 +1,631 @@
+"""What people run instead of Algorithm 1: the augmented and the memoryless learners.
+
+Two independent implementations must agree: `Reference` below does both augmented learners with dictionaries, from
+`Episode.information` alone, and never uses a layout, a code or a compiled loop.
+"""
+
+from __future__ import annotations
+
+import math
+from collections import defaultdict
+from functools import cached_property
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+import oldlight as ol
+from oldlight.information import Information
+from oldlight.learners import Setting, learn
+from oldlight.learners.augmented_q_learning import AugmentedQLearning
+from oldlight.learners.augmented_ucbvi import AugmentedUCBVI
+from oldlight.learners.memoryless import MemorylessQLearning, MemorylessUCBVI
+from oldlight.learners.protocol import Episode
+from oldlight.simulation import World
+
+AUGMENTED = [AugmentedUCBVI, AugmentedQLearning]
+MEMORYLESS = [MemorylessUCBVI, MemorylessQLearning]
+GAMMA = 0.1
+
+
+def process(seed: int, S: int, A: int, H: int, *, stationary: bool = True, sparse: float = 0.5) -> ol.TabularMDP:
+    rng = np.random.default_rng([seed, 4])
+    T = 1 if stationary else H
+    P = rng.dirichlet(sparse * np.ones(S), size=(T, S, A))
+    R = rng.random((H, S, A))
+    return ol.TabularMDP(np.broadcast_to(P, (H, S, A, S)), R, horizon=H, initial=rng.dirichlet(np.ones(S)))
+
+
+def problems(name: str) -> ol.ImpairedMDP:
+    """Every kind of delay: name → problem."""
+    warm = ol.WarmStart()
+    rng = np.random.default_rng(77)
+    by_pair = rng.dirichlet(np.ones(3), size=(3, 2))
+    return {
+        "none": lambda: ol.ImpairedMDP(process(1, 3, 2, 4), ol.ConstantDelay(0)),
+        "changing": lambda: ol.ImpairedMDP(process(1, 3, 2, 4, stationary=False), ol.ConstantDelay(1)),
+        "cold": lambda: ol.ImpairedMDP(process(2, 2, 2, 5), ol.ConstantDelay(2)),
+        "warm": lambda: ol.ImpairedMDP(process(3, 3, 2, 4), ol.ConstantDelay(2), start=warm),
+        "warm, long": lambda: ol.ImpairedMDP(process(3, 2, 2, 2), ol.ConstantDelay(3), start=warm),
+        "never": lambda: ol.ImpairedMDP(process(4, 2, 2, 3), ol.ConstantDelay(5)),
+        "geometric": lambda: ol.ImpairedMDP(process(5, 2, 2, 4), ol.GeometricDelay(0.6, first="same")),
+        "by pair": lambda: ol.ImpairedMDP(process(6, 3, 2, 4), ol.StochasticDelay(by_pair, first=[0.3, 0.7])),
+        "two or none": lambda: ol.ImpairedMDP(process(7, 2, 2, 5), ol.StochasticDelay([0.5, 0, 0.5])),
+        "bernoulli": lambda: ol.ImpairedMDP(process(8, 2, 2, 6), ol.BernoulliDelay(0.5), start=warm),
+        "late actions": lambda: ol.ImpairedMDP(process(9, 2, 2, 4), ol.ConstantDelay(1), actuation=1, pending=(1,)),
+    }[name]()
+
+
+NAMES = (
+    "none", "changing", "cold", "warm", "warm, long", "never", "geometric", "by pair", "two or none", "bernoulli",
+    "late actions",
+)  # fmt: skip
+
+
+def setting_of(problem: ol.ImpairedMDP, episodes: int) -> Setting:
+    return Setting.of(problem, episodes, GAMMA, None if problem.seen is not None else ol.Layout.of(problem))
+
+
+class Random:
+    """Plays anything, differently each time; keeps the episodes."""
+
+    def __init__(self, problem: ol.ImpairedMDP, episodes: int, seed: int) -> None:
+        A, lead = problem.n_actions, problem.lead
+        layout, world = ol.Layout.of(problem), World(problem)
+        rng = np.random.default_rng([seed, 5])
+        self.setting = setting_of(problem, episodes)
+        self.episodes: list[Episode] = []
+        draws = world.draw(seed, 0)
+        for k in range(episodes):
+            policy = ol.TablePolicy(layout, rng.integers(A, size=layout.size))
+            *_, states, actions, arrivals = world.play(world.player(policy), draws.one(k), 1)
+            s, a = states[:, 0].astype(np.int64), actions[:, 0].astype(np.int64)
+            paid = np.zeros(len(s))
+            h = np.arange(problem.horizon)
+            paid[lead:] = problem.mdp.rewards[h, s[lead:], a[lead:]]
+            self.episodes.append(Episode(s, a, arrivals[:, 0].astype(np.int64), paid, lead))
+
+
+class Reference:
+    """Both augmented learners from their specification, with dictionaries."""
+
+    def __init__(self, problem: ol.ImpairedMDP, setting: Setting, pooled: bool, c: float) -> None:
+        self.problem, self.setting, self.pooled, self.c = problem, setting, pooled, c
+        self.H, self.A, self.R = setting.horizon, setting.n_actions, setting.rewards
+        self.N: dict[Any, int] = defaultdict(int)  # (cell, a) → visits
+        self.after: dict[Any, dict[Any, int]] = defaultdict(lambda: defaultdict(int))  # (cell, a) → {cell': times}
+        self.Q: dict[Any, float] = {}  # (h, cell, a) → Q, and ("rest", ..) → G
+        self.samples: dict[Any, list[Any]] = {}
+
+    # a cell is ("rest", s, queue), ("root", queue) or ("node", h or step class, s, queue, δ)
+    def cell(self, info: Information) -> Any:
+        if info.t is None:
+            return ("root", info.queue)
+        when: Any = info.h
+        if self.pooled:
+            law = self.setting.law.interarrival
+            laws = [law[min(i, len(law) - 1)] for i in range(self.H)]
+            settled = min(i for i in range(self.H) if all(np.array_equal(x, laws[-1]) for x in laws[i:]))
+            when = min(max(info.t, 0), settled)
+        return ("node", when, info.state, info.queue, info.waited)
+
+    @cached_property
+    def infos(self) -> list[Information]:
+        return list(ol.Layout.of(self.problem))
+
+    @cached_property
+    def longest(self) -> int:
+        last = [i for i in self.infos if i.h == self.H - 1]
+        return max(self.H if i.t is None else len(i.queue) + 1 for i in last)
+
+    @cached_property
+    def possible(self) -> set[tuple[int, int, int]]:
+        return {(i.h, len(i.queue), i.waited) for i in self.infos if i.t is not None}
+
+    def remaining(self, t: int) -> float:
+        return float(sum(self.R[i].max() for i in range(max(t, 0), self.H)))
+
+    def reward(self, t: int, s: int, a: int) -> float:
+        return float(self.R[t, s, a]) if t >= 0 else 0.0
+
+    def most(self, info: Information) -> float:
+        if info.t is None:
+            return self.remaining(0)
+        return self.remaining(info.t + (1 if info.waited else 0))
+
+    def moves(self, episode: Episode) -> tuple[list[Any], list[Any]]:
+        """Of what is left after the last action, shortest queue first; and of the times, last first."""
+        H, lead = self.H, episode.lead
+        s, a, when = (x.tolist() for x in (episode.states, episode.actions, episode.arrivals))
+        rest = []
+        for j in range(2, self.longest + 1):
+            for t in range(H - 2, -lead - 1, -1):
+                good = t + j <= H if self.pooled else t + j == H
+                if good and when[t + 1 + lead] > t + j - 1:
+                    queue = tuple(a[t + lead : t + j + lead])
+                    rest.append((("rest", s[t + lead], queue), 0, ("rest", s[t + 1 + lead], queue[1:])))
+        infos = [episode.information(h) for h in range(H)]
+        steps = []
+        if infos[-1].t is None:
+            steps.append((H - 1, infos[-1], a[H - 1], ("rest", s[0], tuple(a))))
+        for h in range(H - 2, -1, -1):
+            steps.append((h, infos[h], a[h + lead], infos[h + 1]))
+        return rest, steps
+
+    def certain(self, info: Information) -> bool:
+        """Is it known beforehand that nothing can arrive?"""
+        if info.h == self.H - 1:
+            return False
+        m = info.h + 1 if info.t is None else len(info.queue)
+        return (info.h + 1, m, 0) not in self.possible
+
+    # -- UCBVI -----------------------------------------------------------------------------------------------------
+
+    def count(self, episode: Episode) -> None:
+        rest, steps = self.moves(episode)
+        for x, a, y in rest:
+            self.N[x, a] += 1
+            self.after[x, a][y] += 1
+        for _, info, a, follows in steps:
+            x = self.cell(info)
+            self.N[x, a] += 1
+            self.after[x, a][follows if isinstance(follows, tuple) and follows[0] == "rest" else self.key(follows)] += 1
+
+    def key(self, info: Information) -> Any:
+        """What is enough to find `info` again from any time: is it an arrival of which state, or none?"""
+        return ("none",) if info.waited > 0 else ("arrives", info.state)
+
+    def next_info(self, info: Information, a: int, key: Any) -> Information:
+        queue = (*info.queue, a)
+        if key[0] == "none":
+            return Information(info.h + 1, info.t, info.state, queue, info.waited + 1)
+        if info.t is None:
+            return Information(info.h + 1, 0, key[1], queue, 0)
+        return Information(info.h + 1, info.t + 1, key[1], queue[1:], 0)
+
+    def bonus(self, n: int) -> float:
+        return self.c * self.H * math.sqrt(self.setting.log_term / n)
+
+    def left(self, s: int, queue: tuple[int, ...]) -> float:
+        t = self.H - len(queue)
+        x = ("rest", s, queue)
+        if len(queue) == 1:
+            return self.reward(t, s, queue[0])
+        if self.N[x, 0] == 0:
+            return self.remaining(t)
+        mean = sum(k * self.left(y[1], y[2]) for y, k in self.after[x, 0].items()) / self.N[x, 0]
+        return min(self.remaining(t), self.reward(t, s, queue[0]) + self.bonus(self.N[x, 0]) + mean)
+
+    def values(self, info: Information, known: dict[Information, Any]) -> list[float]:
+        """X_h(τ, ·)."""
+        if info in known:
+            return list(known[info])
+        out = []
+        for a in range(self.A):
+            n, queue = self.N[self.cell(info), a], (*info.queue, a)
+            if info.h < self.setting.actuation and a != self.setting.pending[info.h]:
+                out.append(-math.inf)
+                continue
+            r = 0.0
+            if info.t is not None and info.state is not None:
+                head = self.reward(info.t, info.state, queue[0])
+                r = head if info.waited == 0 else 0.0
+                if info.h == self.H - 1:
+                    met = len(queue) == 1 or self.N[("rest", info.state, queue), 0] > 0
+                    x = self.left(info.state, queue) - (head - r) if met else math.inf
+                    out.append(min(self.most(info), x))
+                    continue
+            if n == 0:
+                out.append(self.most(info))
+                continue
+            follows = self.after[self.cell(info), a]
+            if info.h == self.H - 1:
+                mean = sum(k * self.left(y[1], y[2]) for y, k in follows.items()) / n
+            else:
+                mean = sum(k * max(self.values(self.next_info(info, a, y), known)) for y, k in follows.items()) / n
+            b = 0.0 if self.certain(info) else self.bonus(n)
+            out.append(min(self.most(info), r + b + mean))
+        known[info] = out
+        return out
+
+    def start(self, values: dict[Information, Any]) -> float:
+        return sum(p * max(self.values(info, values)) for p, info in ol.information.beginnings(self.problem))
+
+    # -- Q-learning ------------------------------------------------------------------------------------------------
+
+    def q_left(self, s: int, queue: tuple[int, ...]) -> float:
+        t = self.H - len(queue)
+        if len(queue) == 1:
+            return self.reward(t, s, queue[0])
+        return min(self.remaining(t), self.Q.get(("rest", s, queue), math.inf))
+
+    def q_values(self, info: Information) -> list[float]:
+        out = []
+        for a in range(self.A):
+            queue = (*info.queue, a)
+            if info.h < self.setting.actuation and a != self.setting.pending[info.h]:
+                out.append(-math.inf)
+            elif info.h == self.H - 1 and info.t is not None and info.state is not None:
+                paid = self.reward(info.t, info.state, queue[0]) if info.waited else 0.0
+                met = len(queue) == 1 or ("rest", info.state, queue) in self.Q
+                x = self.q_left(info.state, queue) - paid if met else math.inf
+                out.append(min(self.most(info), x))
+            else:
+                out.append(min(self.most(info), self.Q.get((info.h, self.cell(info), a), math.inf)))
+        return out
+
+    def learn(self, episode: Episode) -> None:
+        H = self.H
+        scale = self.c * math.sqrt(H**3 * self.setting.log_term)
+        rest, steps = self.moves(episode)
+        numbered = []
+        for x, a, y in rest:
+            self.N[x, a] += 1
+            numbered.append(self.N[x, a])
+        for (x, _, y), n in zip(rest, numbered, strict=True):
+            target = self.reward(H - len(x[2]), x[1], x[2][0]) + self.q_left(y[1], y[2]) + scale / math.sqrt(n)
+            old, rate = self.Q.get(x, 0.0), (H + 1) / (H + n)
+            self.Q[x] = (1 - rate) * old + rate * target
+        numbered = []
+        for _, info, a, _ in steps:
+            self.N[self.cell(info), a] += 1
+            numbered.append(self.N[self.cell(info), a])
+        for u in range(H - 1, -1, -1):
+            for (h, info, a, follows), n in zip(steps, numbered, strict=True):
+                shifted = info
+                if h != u:
+                    if not self.pooled or info.t is None or u == H - 1:
+                        continue
+                    shifted = info._replace(h=u, t=u - len(info.queue))
+                    if shifted not in self.infos_set or self.cell(shifted) != self.cell(info):
+                        continue
+                v = (
+                    self.q_left(follows[1], follows[2])
+                    if follows[0] == "rest"
+                    else max(self.q_values(self.next_info(shifted, a, self.key(follows))))
+                )
+                r = 0.0
+                if shifted.t is not None and shifted.state is not None and shifted.waited == 0:
+                    r = self.reward(shifted.t, shifted.state, (*shifted.queue, a)[0])
+                name = (u, self.cell(shifted), a)
+                if self.certain(shifted):
+                    self.Q[name] = r + v
+                else:
+                    rate = (H + 1) / (H + n)
+                    self.Q[name] = (1 - rate) * self.Q.get(name, 0.0) + rate * (r + v + scale / math.sqrt(n))
+
+    @cached_property
+    def infos_set(self) -> set[Information]:
+        return set(self.infos)
+
+
+# -- the augmented learners against the reference ---------------------------------------------------------------------
+
+
+def is_greedy(policy: ol.TablePolicy, values: dict[Information, list[float]]) -> None:
+    for info, x in values.items():
+        assert x[policy.action(info)] >= max(x) - 1e-9, info
+
+
+@pytest.mark.parametrize("pooled", [False, True])
+@pytest.mark.parametrize("name", NAMES)
+def test_augmented_ucbvi_is_its_specification(name: str, pooled: bool) -> None:
+    if pooled and name == "changing":
+        pytest.skip("refused")
+    problem, c = problems(name), 0.03
+    played = Random(problem, 40, seed=1)
+    learner = AugmentedUCBVI(c, pooled=pooled)
+    learner.start(played.setting, np.random.default_rng(0))
+    reference = Reference(problem, played.setting, pooled, c)
+    for k, episode in enumerate(played.episodes):
+        learner.see(episode)
+        reference.count(episode)
+        if k in (0, 1, 5, 39):
+            values: dict[Information, list[float]] = {}
+            assert learner.estimate == pytest.approx(reference.start(values), abs=1e-9)
+            for h in range(problem.horizon):  # wherever it has been, even if the plan's start does not lead there
+                reference.values(episode.information(h), values)
+            is_greedy(learner.policy(), {i: x for i, x in values.items() if learner.table.cell(i) >= 0})
+
+
+@pytest.mark.parametrize("pooled", [False, True])
+@pytest.mark.parametrize("name", NAMES)
+def test_augmented_q_learning_is_its_specification(name: str, pooled: bool) -> None:
+    if pooled and name == "changing":
+        pytest.skip("refused")
+    problem, c = problems(name), 0.02
+    played = Random(problem, 40, seed=2)
+    learner = AugmentedQLearning(c, pooled=pooled)
+    learner.start(played.setting, np.random.default_rng(0))
+    reference = Reference(problem, played.setting, pooled, c)
+    for k, episode in enumerate(played.episodes):
+        learner.see(episode)
+        reference.learn(episode)
+        if k in (0, 1, 5, 39):
+            start = sum(p * max(reference.q_values(info)) for p, info in ol.information.beginnings(problem))
+            assert learner.estimate == pytest.approx(start, abs=1e-9)
+            met = {i: reference.q_values(i) for i in reference.infos if learner.table.cell(i) >= 0}
+            is_greedy(learner.policy(), met)
+
+
+def test_counts_by_hand() -> None:
+    """Two states, delay 1 from a warm start: s = 0, 1, 1, 0 at steps −1..2 and a = 1, 0, 1, 1."""
+    problem = ol.ImpairedMDP(process(1, 2, 2, 3), ol.ConstantDelay(1), start=ol.WarmStart())
+    states, actions = np.array([0, 1, 1, 0]), np.array([1, 0, 1, 1])
+    episode = Episode(states, actions, np.array([0, 1, 2, 3]), np.zeros(4), 1)
+    setting = setting_of(problem, 10)
+    alone, together = AugmentedUCBVI(), AugmentedUCBVI(pooled=True)
+    for learner in (alone, together):
+        learner.start(setting, np.random.default_rng(0))
+        learner.see(episode)
+    # τ_0 = (s_{−1} = 0, queue 1), a = 0;  τ_1 = (1, queue 0), a = 1;  at time 2 what is left is (1, queue 1, 1), then (0, queue 1)
+    assert alone.visited(Information(0, -1, 0, (1,)), 0) == 1
+    assert alone.visited(Information(1, 0, 1, (0,)), 1) == 1
+    assert alone.visited(Information(1, 0, 0, (1,)), 0) == 0  # the pair of time 0 is not one of time 1
+    assert alone.visits.sum() == 3
+    assert together.visited(Information(1, 0, 0, (1,)), 0) == 1
+    assert together.visited(Information(1, 0, 0, (1,)), 1) == 0
+    # pooled: two pairs of times 0 and 1, and three queues of length two: (0; 1, 0), (1; 0, 1), (1; 1, 1)
+    assert together.visits.sum() == 2 + 3
+    alone.see(episode)
+    assert alone.visited(Information(0, -1, 0, (1,)), 0) == 2
+
+
+def test_a_plan_by_hand() -> None:
+    """One state, two actions, delay 1 from a warm start, H = 2, reward 1 for action 0: after one episode in closed form."""
+    mdp = ol.TabularMDP(np.ones((1, 2, 1)), np.array([[1.0, 0.25]]), horizon=2)
+    problem = ol.ImpairedMDP(mdp, ol.ConstantDelay(1), start=ol.WarmStart())
+    setting = setting_of(problem, 100)
+    learner = AugmentedUCBVI(c=0.01)
+    learner.start(setting, np.random.default_rng(0))
+    assert learner.estimate == 2.0
+    learner.see(Episode(np.zeros(3, int), np.array([0, 1, 1]), np.array([0, 1, 2]), np.zeros(3), 1))
+    b = 0.01 * 2 * math.sqrt(math.log(1 * 2 * 2 * 100 / GAMMA))
+    # at time 1 with queue (1): action 1 is known to give ¼ + b + ¼, action 0 was not met and could give 2
+    assert learner.policy().action(Information(1, 0, 0, (1,))) == 0
+    # at time 0 with queue (0): action 1 gives b + 2, clipped at 2, action 0 was not met: 2. So the mean over both queues is 2
+    assert learner.estimate == 2.0
+    for last in ((0, 1, 0), (0, 0, 0), (0, 0, 1), (1, 1, 1), (1, 0, 0), (1, 1, 0), (1, 0, 1)):
+        learner.see(Episode(np.zeros(3, int), np.array(last), np.array([0, 1, 2]), np.zeros(3), 1))
+    # every pair of time 0 was met twice (b/√2) and every queue of two actions twice; 0, 0 is best and gives 2 − clipped
+    assert learner.estimate == 2.0
+    assert learner.policy().action(Information(1, 0, 0, (1,))) == 0
+    assert learner.policy().action(Information(1, 0, 0, (0,))) == 0
+    left = learner.values[0][learner.table.number[learner.table.shape.base[learner.table.shape.rest[2]] + 3]]
+    assert left == pytest.approx(0.25 + 0.25 + b / math.sqrt(2), abs=1e-12)  # the queue (1, 1)
+
+
+def test_planning_by_doubling_plans_less_and_learns_the_same() -> None:
+    problem = ol.ImpairedMDP(process(11, 3, 2, 4), ol.ConstantDelay(1), start=ol.WarmStart())
+    full = learn(problem, AugmentedUCBVI(0.01), 1500, seed=1)
+    seldom = learn(problem, AugmentedUCBVI(0.01, planning="doubling"), 1500, seed=1)
+    changes = int((np.diff(seldom.estimates) != 0).sum())
+    assert changes < 500
+    assert seldom.gaps[-100:].mean() < 0.1 * seldom.gaps[:100].mean()
+    assert seldom.regret[-1] < 2 * full.regret[-1]
+
+
+# -- every baseline keeps the contract --------------------------------------------------------------------------------
+
+ALL = [
+    *(lambda pooled=pooled, make=make: make(pooled=pooled) for make in AUGMENTED for pooled in (False, True)),
+    lambda: AugmentedUCBVI(bonus="bernstein", planning="doubling"),
+    *(
+        lambda pooled=pooled, make=make, aligned=aligned: make(pooled=pooled, aligned=aligned)
+        for make in MEMORYLESS
+        for pooled in (False, True)
+        for aligned in (False, True)
+    ),
+]
+
+
+@pytest.mark.parametrize("make", ALL)
+@pytest.mark.parametrize("name", ["warm", "by pair", "late actions"])
+def test_the_same_seed_gives_the_same_run_and_another_does_not(make: Any, name: str) -> None:
+    one, again, other = (learn(problems(name), make(), 60, seed=s) for s in (3, 3, 4))
+    for column in ("values", "returns", "estimates"):
+        np.testing.assert_array_equal(getattr(one, column), getattr(again, column))
+    assert not np.array_equal(one.values, other.values)
+
+
+@pytest.mark.parametrize("make", ALL)
+@pytest.mark.parametrize("name", ["warm", "by pair"])
+def test_a_checkpoint_continues_to_the_same_result(make: Any, name: str, tmp_path: Path) -> None:
+    problem, whole = problems(name), learn(problems(name), make(), 60, seed=5)
+    learner = make()
+    kind = type(learner)
+
+    def see(self: Any, episode: Episode) -> None:
+        if self.left == 0:
+            raise KeyboardInterrupt
+        self.left -= 1
+        kind.see(self, episode)
+
+    stopping = type(kind.__name__, (kind,), {"see": see, "left": 25})
+    learner.__class__ = stopping
+    first = learn(problem, learner, 60, seed=5, checkpoint=tmp_path / "run.npz")
+    assert first.interrupted
+    assert len(first.values) == 25
+    rest = learn(problem, make(), 60, seed=5, checkpoint=tmp_path / "run.npz")
+    for column in ("values", "returns", "estimates"):
+        np.testing.assert_array_equal(getattr(whole, column), getattr(rest, column))
+
+
+@pytest.mark.parametrize("make", ALL)
+@pytest.mark.parametrize("name", ["cold", "warm, long", "two or none", "late actions"])
+def test_the_policy_answers_everywhere(make: Any, name: str) -> None:
+    problem = problems(name)
+    learner, played = make(), Random(problem, 30, seed=3)
+    learner.start(played.setting, np.random.default_rng(1))
+    before = learner.policy()
+    assert learner.policy() is before
+    kept = before.actions.copy()
+    for episode in played.episodes:
+        learner.see(episode)
+    np.testing.assert_array_equal(before.actions, kept)  # a policy that was given out does not change
+    for info in ol.Layout.of(problem):
+        a = learner.policy().action(info)
+        assert 0 <= a < problem.n_actions
+        assert learner.act(info) == a
+        if info.h < problem.actuation:
+            assert a == problem.pending[info.h]
+    assert float(ol.evaluate(problem, learner.policy())) <= ol.solve(problem).value + 1e-12
+
+
+@pytest.mark.parametrize("make", ALL)
+def test_estimates_begin_at_what_can_be_earned(make: Any) -> None:
+    problem = problems("warm")
+    learner = make()
+    learner.start(setting_of(problem, 10), np.random.default_rng(0))
+    assert learner.estimate == pytest.approx(problem.mdp.rewards.max(axis=(1, 2)).sum(), abs=1e-12)
+
+
+@pytest.mark.parametrize("make", [*AUGMENTED, *MEMORYLESS])
+def test_ties_are_broken_evenly(make: Any) -> None:
+    """Before anything is seen all actions are equal: each is taken equally often (χ², 4 degrees of freedom, p = 1e-6)."""
+    mdp = ol.TabularMDP(np.full((4, 5, 4), 0.25), np.ones((4, 5)), horizon=3)
+    problem = ol.ImpairedMDP(mdp, ol.ConstantDelay(1), start=ol.WarmStart())
+    seen, later = np.zeros(5), np.zeros(5)
+    for seed in range(40):
+        learner = make()
+        learner.start(setting_of(problem, 10), np.random.default_rng(seed))
+        infos = [Information(0, -1, s, (q,)) for s in range(4) for q in range(5)]
+        # a memoryless policy has one choice per state, whatever the queue
+        for info in infos if make in AUGMENTED else infos[::5]:
+            seen[learner.policy().action(info)] += 1
+        learner.see(Random(problem, 1, seed).episodes[0])
+        if make is AugmentedUCBVI:  # the met cell of time 0 has four actions that were not tried
+            later[np.flatnonzero([learner.visited(i, a) for i in infos for a in range(5)])[0] % 5] += 1
+    expected = seen.sum() / 5
+    assert ((seen - expected) ** 2 / expected).sum() < 33.4
+    if make is AugmentedUCBVI:
+        assert ((later - 8) ** 2 / 8).sum() < 33.4
+
+
+# -- they learn what they can -----------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("pooled", [False, True])
+@pytest.mark.parametrize(("make", "c", "K"), [(AugmentedUCBVI, 0.01, 2500), (AugmentedQLearning, 0.003, 6000)])
+@pytest.mark.parametrize("name", ["cold", "warm", "two or none"])
+def test_augmented_learners_come_near_the_best(make: Any, c: float, K: int, name: str, pooled: bool) -> None:
+    problem = problems(name)
+    run = learn(problem, make(c, pooled=pooled), K, seed=1)
+    assert run.gaps.min() >= -1e-12
+    assert run.gaps[-K // 10 :].mean() < 0.02 * run.best, run.gaps[-K // 10 :].mean()
+
+
+def blinking() -> ol.ImpairedMDP:
+    """Memory matters: action 1 flips the state, action 0 keeps it, and state 0 earns 1. One step late, starting in state 1
+    (seen one step later too): flip once, then know that one has flipped."""
+    P = np.zeros((2, 2, 2))
+    P[[0, 1], 0, [0, 1]] = 1.0
+    P[[0, 1], 1, [1, 0]] = 1.0
+    mdp = ol.TabularMDP(P, np.array([[1.0, 1.0], [0.0, 0.0]]), horizon=8, initial=[0.5, 0.5])
+    return ol.ImpairedMDP(mdp, ol.ConstantDelay(1), start=ol.WarmStart())
+
+
+def test_memoryless_learners_stay_below_the_best_where_memory_matters() -> None:
+    """Somebody who sees the last state but not whether she has just acted flips again and again, or never."""
+    problem = blinking()
+    H, best = problem.horizon, ol.solve(problem).value
+    assert best == pytest.approx(7.5, abs=1e-12)  # s_0 is known from the past: half of the time it is 1 and costs a step
+    # the best of all memoryless policies, by trying all 4^8 of them through the exact evaluation is long: step by step bound
+    layout = ol.Layout.of(problem)
+    values = []
+    rng = np.random.default_rng(0)
+    for _ in range(300):  # memoryless policies at random never reach it
+        choice = rng.integers(2, size=(H, 2))
+        values.append(float(ol.evaluate(problem, ol.TablePolicy(layout, [choice[i.h, i.state] for i in layout]))))
+    assert max(values) < best - 0.2
+    for learner in (
+        MemorylessUCBVI(0.01), MemorylessUCBVI(0.01, pooled=True), MemorylessUCBVI(0.01, aligned=False),
+        MemorylessQLearning(0.003), MemorylessQLearning(0.003, pooled=True), MemorylessQLearning(0.003, aligned=False),
+    ):  # fmt: skip
+        run = learn(problem, learner, 1500, seed=1)
+        assert run.gaps[-300:].mean() > 0.5, learner
+        assert run.gaps[-300:].std() < 1.5
+    for other in (AugmentedUCBVI(0.01), AugmentedQLearning(0.003)):
+        assert learn(problem, other, 1500, seed=1).gaps[-300:].mean() < 0.05
+
+
+@pytest.mark.parametrize("aligned", [False, True])
+@pytest.mark.parametrize("pooled", [False, True])
+def test_without_delay_all_ucbvi_are_one(aligned: bool, pooled: bool) -> None:
+    """Fed the same episodes, the memoryless learner's plan is that of the augmented one at every time."""
+    problem = problems("none")
+    played = Random(problem, 60, seed=7)
+    one, other = AugmentedUCBVI(0.02, pooled=pooled), MemorylessUCBVI(0.02, aligned=aligned, pooled=pooled)
+    q, jin = MemorylessQLearning(0.02, aligned=aligned, pooled=pooled), AugmentedQLearning(0.02, pooled=pooled)
+    for learner in (one, other, q, jin):
+        learner.start(played.setting, np.random.default_rng(0))
+    for episode in played.episodes:
+        for learner in (one, other, q, jin):
+            learner.see(episode)
+        assert other.estimate == pytest.approx(one.estimate, abs=1e-9)
+        assert q.estimate == pytest.approx(jin.estimate, abs=1e-9)
+
+
+@pytest.mark.parametrize("make", MEMORYLESS)
+@pytest.mark.parametrize("aligned", [False, True])
+def test_memoryless_learners_run_under_loss(make: Any, aligned: bool) -> None:
+    problem = ol.ImpairedMDP(process(12, 3, 2, 4), ol.Loss(seen=0.7))
+    run = learn(problem, make(0.01, aligned=aligned), 400, seed=1)
+    assert run.gaps[-50:].mean() < 0.5 * run.gaps[:20].mean()
+    assert run.gaps.min() >= -1e-9
+
+
+def test_memoryless_counts_by_hand() -> None:
+    """What was on the screen under delay 1 (warm), and what was so: s = 0, 1, 1, 0 at steps −1..2, a = 1, 0, 1, 1."""
+    problem = ol.ImpairedMDP(process(1, 2, 2, 3), ol.ConstantDelay(1), start=ol.WarmStart())
+    states, actions = np.array([0, 1, 1, 0]), np.array([1, 0, 1, 1])
+    episode = Episode(states, actions, np.array([0, 1, 2, 3]), np.zeros(4), 1)
+    setting, R = setting_of(problem, 10), np.array(problem.mdp.rewards)
+    screen, truth = MemorylessUCBVI(aligned=False), MemorylessUCBVI(aligned=True)
+    for learner in (screen, truth):
+        learner.start(setting, np.random.default_rng(0))
+        learner.see(episode)
+    # o_0, o_1, o_2 = 0, 1, 1 with a = 0, 1, 1; the rewards are those of s = 1, 1, 0
+    assert screen.number[0, 0, 0, 1] == 1
+    assert screen.number[1, 1, 1, 1] == 1
+    assert screen.number.sum() == 2
+    assert screen.paid[0, 0, 0] == R[0, 1, 0]
+    assert screen.paid[2, 1, 1] == R[2, 0, 1]
+    assert screen.paid_times.sum() == 3
+    # s_0, s_1, s_2 = 1, 1, 0
+    assert truth.number[0, 1, 0, 1] == 1
+    assert truth.number[1, 1, 1, 0] == 1
+    assert truth.number.sum() == 2
+
+
+# -- what they refuse -------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("make", [*AUGMENTED, *MEMORYLESS])
+def test_refusals(make: Any) -> None:
+    for c in (-1, math.nan, "much"):
+        with pytest.raises(ValueError, match="c is"):
+            make(c)
+    with pytest.raises(ValueError, match="pooled=True needs transitions"):
+        learn(problems("changing"), make(pooled=True), 5, seed=1)
+    large = ol.TabularMDP(np.ones((1, 2, 1)), np.array([[2.0, 0.0]]), horizon=2)
+    with pytest.raises(ValueError, match=r"\[0, 1\]"):
+        learn(ol.ImpairedMDP(large, ol.ConstantDelay(1)), make(), 5, seed=1)
+
+
+@pytest.mark.parametrize("make", AUGMENTED)
+def test_augmented_learners_refuse_loss_and_tables_that_do_not_fit(make: Any) -> None:
+    lossy = ol.ImpairedMDP(process(1, 2, 2, 3), ol.Loss(seen=0.5))
+    with pytest.raises(ValueError, match="delay alone"):
+        make().start(setting_of(lossy, 5), np.random.default_rng(0))
+    long = ol.ImpairedMDP(ol.instances.sensing_chain(0.8, horizon=20), ol.ConstantDelay(18), start=ol.WarmStart())
+    with pytest.raises(ol.TooLarge, match="information states"):
+        make().start(setting_of(long, 5), np.random.default_rng(0))
+
+
+def test_options_are_checked() -> None:
+    with pytest.raises(ValueError, match="bonus is 'none'"):
+        AugmentedUCBVI(bonus="none")
+    with pytest.raises(ValueError, match="planning is 'never'"):
+        AugmentedUCBVI(planning="never")

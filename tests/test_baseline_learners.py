@@ -31,10 +31,8 @@ GAMMA = 0.1
 
 def process(seed: int, S: int, A: int, H: int, *, stationary: bool = True, sparse: float = 0.5) -> ol.TabularMDP:
     rng = np.random.default_rng([seed, 4])
-    T = 1 if stationary else H
-    P = rng.dirichlet(sparse * np.ones(S), size=(T, S, A))
-    R = rng.random((H, S, A))
-    return ol.TabularMDP(np.broadcast_to(P, (H, S, A, S)), R, horizon=H, initial=rng.dirichlet(np.ones(S)))
+    P = rng.dirichlet(sparse * np.ones(S), size=(S, A) if stationary else (H, S, A))
+    return ol.TabularMDP(P, rng.random((H, S, A)), horizon=H, initial=rng.dirichlet(np.ones(S)))
 
 
 def problems(name: str) -> ol.ImpairedMDP:

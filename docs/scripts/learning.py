@@ -2,8 +2,8 @@
 
     python docs/scripts/learning.py OUT [--quick] [--workers N]
 
-sensing_chain(0.8), constant delays 0..3, warm start, H = 10, 10,000 episodes, 5 seeds (paired: seed k gives every learner the same
-luck). Prints the table, writes OUT/learning.png and OUT/learning.csv. Policies are valued exactly, every tenth episode.
+sensing_chain(0.8), constant delays 0..3, warm start, H = 10, 10,000 episodes, 5 seeds (paired: seed k gives every learner the
+same luck). Prints the table, writes OUT/learning.png and OUT/learning.csv. Policies are valued exactly, every tenth episode.
 """
 
 from __future__ import annotations

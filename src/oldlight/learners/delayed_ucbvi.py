@@ -124,6 +124,7 @@ class DelayedUCBVI:
         if self.greedy is None:
             self._plan()
         else:
+            self.greedy.renew(self.model)
             self.play_episode = partial(self.greedy.play, self.model)
 
     # -- the three parts of an episode ------------------------------------------------------------------------------
@@ -140,7 +141,7 @@ class DelayedUCBVI:
             self._pay(episode)
         self._estimate(touched)
         if self.greedy is not None:
-            self.greedy.renew()
+            self.greedy.renew(self.model)
         elif self.planning == "full" or self._doubled(touched):
             self._plan()
 

@@ -2,8 +2,10 @@
 
 At each time the agent looks one step ahead with its estimates and the table, acts best, and writes the maximum back. After the
 episode the open-loop rest (what the last actions earn, in the past-reward form) is backed up the same way. Efroni et al. (2019)
-prove that this keeps the regret of full planning in ordinary MDPs. An episode costs O(H·A·successors) look-ups whatever the
-delay, and memory follows what was visited: no A^d anywhere.
+prove that this keeps the regret of full planning in ordinary MDPs, up to a term for the states that must be met: here that
+would be S·A^d. So a second optimistic bound is kept beside the table, that of somebody who sees everything from the next step
+on; it needs no queue, and until the table knows better the agent acts on it. An episode costs O(H·(A + d)·successors) whatever
+A^d is, and memory follows what was visited.
 """
 
 from __future__ import annotations
@@ -30,12 +32,17 @@ class GreedyTable:
         self.tables, self.rng = tables, rng
         self.keys, self.values = np.zeros(FIRST_SLOTS, dtype=np.int64), np.zeros(FIRST_SLOTS)
         self.used = np.zeros(1, dtype=np.int64)
-        self.renew()
+        self.plain = np.zeros((tables.setting.horizon + 1, tables.setting.n_states))
 
-    def renew(self) -> None:
-        """A new salt for the ties of the next episode, and more room if the table is half full."""
+    def renew(self, model: Estimate) -> None:
+        """The bound without delay, a new salt for the ties of the next episode, and more room if the table is half full."""
         from oldlight.learners import greedy_kernels as kernels
 
+        setting, tables = self.tables.setting, self.tables
+        kernels.without_delay(
+            self.plain, setting.horizon, setting.lead, tables.rewards, tables.remaining, model.index, model.weight,
+            model.n_next, model.bonus, model.known,
+        )  # fmt: skip
         self.salt = np.uint64(self.rng.integers(2**63))
         if 2 * self.used[0] > len(self.keys):
             keys, values = np.zeros(4 * len(self.keys), dtype=np.int64), np.zeros(4 * len(self.keys))
@@ -46,9 +53,9 @@ class GreedyTable:
         tables, setting = self.tables, self.tables.setting
         layout = tables.layout
         return (
-            layout.offset, layout.root, tables.ends, self.keys, self.values, setting.horizon, setting.lead, setting.law.cap,
-            tables.powers, tables.rewards, tables.remaining, model.index, model.weight, model.n_next, model.bonus, model.theta,
-            model.theta_bonus, model.known, model.first_theta, model.rho, model.root_bonus,
+            self.plain, layout.offset, layout.root, tables.ends, self.keys, self.values, setting.horizon, setting.lead,
+            setting.law.cap, tables.powers, tables.rewards, tables.remaining, model.index, model.weight, model.n_next,
+            model.bonus, model.theta, model.theta_bonus, model.known, model.first_theta, model.rho, model.root_bonus,
         )  # fmt: skip
 
     def play(self, model: Estimate, world: World, luck: Draws) -> tuple[Any, ...]:
@@ -95,5 +102,5 @@ class GreedyTable:
 
     def restore(self, state: dict[str, Any]) -> None:
         self.keys, self.values = np.array(state["greedy.keys"]), np.array(state["greedy.values"])
-        self.used[:] = state["greedy.used"]
+        self.used[:], self.plain[:] = state["greedy.used"], state["greedy.plain"]
         self.salt = np.uint64(state["greedy.salt"])

@@ -2,7 +2,9 @@
 
 Values stand in a hash table that grows with what was visited: keys[slot] is 1 + the place of an information state in its layout
 (places beyond the layout are those of the open-loop rest after the last action), values[slot] its V. A state that is not there
-is worth what can still be earned. Ties are broken by a hash of (place, action, salt), a new salt each episode.
+is worth what can still be earned. A second bound needs no table of queues at all: push what is known through the queue with the
+estimates, and let everything be seen from then on (plain[h, s], optimistic value iteration without delay). Both are optimistic,
+so the smaller one is used. Ties are broken by a hash of (place, action, salt), a new salt each episode.
 """
 
 import numba as nb
@@ -37,9 +39,84 @@ def _value(place, otherwise, keys, values):
 
 
 @nb.njit(nogil=True, cache=True)
-def lookahead(h, t, s, m, code, waited, q, offset, root, ends, keys, values, H, lead, cap, powers, rewards, remaining,
+def without_delay(plain, H, lead, rewards, remaining, index, weight, n_next, bonus, known):
+    """plain[h, s]: optimistic value iteration of the original process."""
+    S, A = rewards.shape[1], rewards.shape[2]
+    plain[H] = 0.0
+    for h in range(H - 1, -1, -1):
+        row = 0 if n_next.shape[0] == 1 else h + lead
+        for s in range(S):
+            best = 0.0
+            for a in range(A):
+                best = max(best, _plain_q(h, s * A + a, row, plain, H, rewards[h, s, a], index, weight, n_next, bonus, known,
+                                          remaining[h]))  # fmt: skip
+            plain[h, s] = min(best, remaining[h])
+
+
+@nb.njit(nogil=True, cache=True)
+def _plain_q(h, sa, row, plain, H, reward, index, weight, n_next, bonus, known, most):
+    if h == H - 1:
+        return reward
+    if not known[row, sa]:
+        return most
+    x = reward + bonus[row, sa]
+    for k in range(n_next[row, sa]):
+        x += weight[row, sa, k] * plain[h + 1, index[row, sa, k]]
+    return x
+
+
+@nb.njit(nogil=True, cache=True)
+def _relax(h, t, s, m, code, waited, q, plain, H, lead, rewards, remaining, index, weight, n_next, bonus, known, rho):
+    """Lower q[a] to the bound of somebody who sees everything from the next step on."""
+    S, A = rewards.shape[1], rewards.shape[2]
+    b = rho.copy()
+    begin = 0
+    if t >= -lead:
+        b[:] = 0.0
+        b[s] = 1.0
+        begin = t
+    after = np.empty(S)
+    total = 0.0
+    for i in range(h - begin):
+        step = begin + i
+        row = 0 if n_next.shape[0] == 1 else step + lead
+        a = code % A
+        code //= A
+        after[:] = 0.0
+        counted = step >= 0 and not (i == 0 and waited > 0 and t >= 0)
+        for x in range(S):
+            if b[x] > 0.0:
+                sa = x * A + a
+                if not known[row, sa]:
+                    total += b[x] * remaining[max(step, 0)]
+                    continue
+                total += b[x] * (bonus[row, sa] + (rewards[step, x, a] if counted else 0.0))
+                for k in range(n_next[row, sa]):
+                    after[index[row, sa, k]] += b[x] * weight[row, sa, k]
+        b[:] = after
+    row = 0 if n_next.shape[0] == 1 else h + lead
+    for a in range(A):
+        x = total
+        for y in range(S):
+            if b[y] > 0.0:
+                x += b[y] * _plain_q(h, y * A + a, row, plain, H, rewards[h, y, a], index, weight, n_next, bonus, known,
+                                     remaining[h])  # fmt: skip
+        q[a] = min(q[a], x)
+
+
+@nb.njit(nogil=True, cache=True)
+def lookahead(h, t, s, m, code, waited, q, plain, offset, root, ends, keys, values, H, lead, cap, powers, rewards, remaining,
               index, weight, n_next, bonus, theta, theta_bonus, known, first_theta, rho, root_bonus):  # fmt: skip
     """q[a]: the optimistic value of acting a on what is known (t < −lead: nothing seen)."""
+    _from_table(h, t, s, m, code, waited, q, offset, root, ends, keys, values, H, lead, cap, powers, rewards, remaining,
+                index, weight, n_next, bonus, theta, theta_bonus, known, first_theta, rho, root_bonus)  # fmt: skip
+    _relax(h, t, s, m, code, waited, q, plain, H, lead, rewards, remaining, index, weight, n_next, bonus, known, rho)
+
+
+@nb.njit(nogil=True, cache=True)
+def _from_table(h, t, s, m, code, waited, q, offset, root, ends, keys, values, H, lead, cap, powers, rewards, remaining,
+                index, weight, n_next, bonus, theta, theta_bonus, known, first_theta, rho, root_bonus):  # fmt: skip
+    """q[a] by one step of lookahead in the hash table."""
     A = rewards.shape[2]
     S = rewards.shape[1]
     pooled = n_next.shape[0] == 1
@@ -106,8 +183,8 @@ def _store(place, value, keys, values, used):
 
 
 @nb.njit(nogil=True, cache=True)
-def episode(salt, used, offset, root, ends, keys, values, H, lead, cap, powers, rewards, remaining, index, weight, n_next,
-            bonus, theta, theta_bonus, known, first_theta, rho, root_bonus,
+def episode(salt, used, plain, offset, root, ends, keys, values, H, lead, cap, powers, rewards, remaining, index, weight,
+            n_next, bonus, theta, theta_bonus, known, first_theta, rho, root_bonus,
             world_initial, world_index, world_cumulative, world_first, world_rewards, links, world_powers, pending,
             lost, draw_state, draw_link, draw_action, states, actions, settles, agent, returns, earned, ages):  # fmt: skip
     """Play one episode greedily and back up every information state on its way, the open-loop rest included."""
@@ -121,8 +198,8 @@ def episode(salt, used, offset, root, ends, keys, values, H, lead, cap, powers, 
         t, m, code, waited = agent[0, 0], agent[1, 0], agent[2, 0], agent[3, 0]
         s = np.int64(states[t + lead, 0]) if t >= -lead else 0
         if h >= len(pending):
-            lookahead(h, t, s, m, code, waited, q, offset, root, ends, keys, values, H, lead, cap, powers, rewards, remaining,
-                      index, weight, n_next, bonus, theta, theta_bonus, known, first_theta, rho, root_bonus)  # fmt: skip
+            lookahead(h, t, s, m, code, waited, q, plain, offset, root, ends, keys, values, H, lead, cap, powers, rewards,
+                      remaining, index, weight, n_next, bonus, theta, theta_bonus, known, first_theta, rho, root_bonus)  # fmt: skip
             place = root[h] + code if t < -lead else offset[h, m, waited] + s * powers[m] + code
             a = best_of(q, place, salt)
             actions[h + lead, 0] = a

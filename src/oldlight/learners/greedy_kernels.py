@@ -199,7 +199,8 @@ def episode(salt, used, plain, offset, root, ends, keys, values, H, lead, cap, p
         s = np.int64(states[t + lead, 0]) if t >= -lead else 0
         if h >= len(pending):
             lookahead(h, t, s, m, code, waited, q, plain, offset, root, ends, keys, values, H, lead, cap, powers, rewards,
-                      remaining, index, weight, n_next, bonus, theta, theta_bonus, known, first_theta, rho, root_bonus)  # fmt: skip
+                      remaining, index, weight, n_next, bonus, theta, theta_bonus, known, first_theta, rho,
+                      root_bonus)  # fmt: skip
             place = root[h] + code if t < -lead else offset[h, m, waited] + s * powers[m] + code
             a = best_of(q, place, salt)
             actions[h + lead, 0] = a

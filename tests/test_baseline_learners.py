@@ -258,7 +258,7 @@ class Reference:
         scale = self.c * math.sqrt(H**3 * self.setting.log_term)
         rest, steps = self.moves(episode)
         numbered = []
-        for x, a, y in rest:
+        for x, a, _ in rest:
             self.N[x, a] += 1
             numbered.append(self.N[x, a])
         for (x, _, y), n in zip(rest, numbered, strict=True):
@@ -357,7 +357,7 @@ def test_counts_by_hand() -> None:
     for learner in (alone, together):
         learner.start(setting, np.random.default_rng(0))
         learner.see(episode)
-    # τ_0 = (s_{−1} = 0, queue 1), a = 0;  τ_1 = (1, queue 0), a = 1;  at time 2 what is left is (1, queue 1, 1), then (0, queue 1)
+    # τ_0 = (s_{−1} = 0, queue 1), a = 0;  τ_1 = (1, queue 0), a = 1;  at time 2 what is left is (1; 1, 1), then (0; 1)
     assert alone.visited(Information(0, -1, 0, (1,)), 0) == 1
     assert alone.visited(Information(1, 0, 1, (0,)), 1) == 1
     assert alone.visited(Information(1, 0, 0, (1,)), 0) == 0  # the pair of time 0 is not one of time 1
@@ -392,6 +392,34 @@ def test_a_plan_by_hand() -> None:
     assert learner.policy().action(Information(1, 0, 0, (0,))) == 0
     left = learner.values[0][learner.table.number[learner.table.shape.base[learner.table.shape.rest[2]] + 3]]
     assert left == pytest.approx(0.25 + 0.25 + b / math.sqrt(2), abs=1e-12)  # the queue (1, 1)
+
+
+def test_what_is_left_is_counted_without_bias() -> None:
+    """Pooled counts of (s_t, a_t..a_{t+j−1}) → s_{t+1}, under a policy whose actions copy the newest visible state: the later
+    actions give s_{t+1} away as soon as it was seen. Every estimate is within Hoeffding's distance of P (total risk 1e-6)."""
+    problem = problems("geometric")
+    P, world, layout = np.array(problem.mdp.transitions[0]), World(problem), ol.Layout.of(problem)
+    policy = ol.TablePolicy(layout, [0 if info.state is None else info.state for info in layout])
+    learner = AugmentedUCBVI(pooled=True, planning="doubling")
+    learner.start(setting_of(problem, 3000), np.random.default_rng(0))
+    draws, player = world.draw(9, 0), world.player(policy)
+    for k in range(3000):
+        *_, states, actions, arrivals = world.play(player, draws.one(k), 1)
+        learner.see(Episode(*(x[:, 0].astype(np.int64) for x in (states, actions, arrivals)), np.zeros(4), 0))
+    table, checked = learner.table, 0
+    for j in range(2, 5):
+        for place in range(2 * 2**j):
+            i = table.number[table.shape.base[table.shape.rest[j]] + place]
+            n = int(learner.visits[i, 0]) if i >= 0 else 0
+            if n < 100:
+                continue
+            k, share = learner.first[i, 0], 0.0
+            while k >= 0:  # the successor's state is what its place is, without the queue
+                share += learner.times[k] / n * (table.local[learner.follow[k]] // 2 ** (j - 1) == 1)
+                k = learner.link[k]
+            assert abs(share - P[place // 2**j, place % 2, 1]) < math.sqrt(math.log(2 * 56 / 1e-6) / (2 * n))
+            checked += 1
+    assert checked >= 12
 
 
 def test_planning_by_doubling_plans_less_and_learns_the_same() -> None:
@@ -536,7 +564,8 @@ def test_memoryless_learners_stay_below_the_best_where_memory_matters() -> None:
     H = 6
     problem, without = blinking(H), best_without_memory(H)
     best = ol.solve(problem).value
-    assert best == pytest.approx(H - 0.5, abs=1e-12)  # s_0 follows from the known past; half of the time it is 1 and costs a step
+    # s_0 follows from what is known of the past; half of the time it is 1 and costs a step
+    assert best == pytest.approx(H - 0.5, abs=1e-12)
     assert without < best - 0.4
     for learner in (
         MemorylessUCBVI(0.01), MemorylessUCBVI(0.01, pooled=True), MemorylessUCBVI(0.01, aligned=False),

@@ -137,17 +137,17 @@ def test_theorem_2_has_its_condition() -> None:
 def test_where_the_first_term_of_theorem_2_leads() -> None:
     assert b.theorem_2_crossover(20, 1.0) == pytest.approx(20.0**6, rel=1e-14)
     assert b.theorem_2_crossover(20, math.inf) == pytest.approx(20.0**3, rel=1e-14)
+    S, A, H, gamma = 6, 3, 5, 0.1
+
+    def terms(K: float, v: float) -> tuple[float, float]:
+        iota = b.log_term(S, A, H, K, gamma)
+        return H**4 * math.sqrt(S * A * K * iota**3), S**2 * math.sqrt(H**9 * K ** (1 / (1 + v)) * iota**6)
+
     for v in (0.5, 2.0):
-        S, A, H, gamma = 6, 3, 5, 0.1
         K = b.theorem_2_first_leads_from(S, A, H, gamma, v)
-
-        def terms(K: float, v: float = v) -> tuple[float, float]:
-            iota = b.log_term(S, A, H, K, gamma)
-            return H**4 * math.sqrt(S * A * K * iota**3), S**2 * math.sqrt(H**9 * K ** (1 / (1 + v)) * iota**6)
-
-        assert terms(K * 1.001)[0] > terms(K * 1.001)[1]
-        assert terms(K * 0.999)[0] < terms(K * 0.999)[1]
-        assert K > b.theorem_2_crossover(S, v)  # H and ι are left out there
+        assert terms(K * 1.001, v)[0] > terms(K * 1.001, v)[1]
+        assert terms(K * 0.999, v)[0] < terms(K * 0.999, v)[1]
+        assert b.theorem_2_crossover(S, v) < K  # H and ι are left out there
 
 
 def test_where_a_bound_says_something() -> None:

@@ -184,10 +184,7 @@ def _known(counts, i, a, v_next, cap):
 @nb.njit(nogil=True, cache=True)
 def _pick(x, rng):
     """The largest entry: its value and where it is, ties at random."""
-    best, ties, chosen = x[0], 1, 0
-    for a in range(1, len(x)):
-        best = max(best, x[a])
-    ties = 0
+    best, ties, chosen = x.max(), 0, 0
     for a in range(len(x)):
         if x[a] >= best - TIE:
             ties += 1
@@ -231,10 +228,10 @@ def _restricted(rules, h, x):
 def plan(shape, cells, counts, rules, c, iota, bernstein, weights, values, rng, table):
     """Optimistic value iteration over the cells that were met; writes their entries of `table`.
 
-    values[h, i] when pooled, with what is left after the last action in the last row; otherwise values[0, i]. Returns the
-    value of the start, weights[0] for each known first place and weights[1 + s] for a first state.
+    values[h, i] when pooled, with what is left after the last action in the last row; otherwise values[0, i]. weights[0]: the
+    chance that nothing is seen at time 0; weights[1 + s]: that the newest visible state is s. Returns the value of the start.
     """
-    H, S, A = rules.rewards.shape
+    H, _, A = rules.rewards.shape
     x = np.empty(A)
     v_rest = values[H if rules.pooled else 0]
     for j in range(1, len(shape.rest)):
@@ -379,7 +376,7 @@ def update(shape, cells, rules, visits, q, left, moves, n, path, bonus, times, r
 
     bonus: c·√(H³·ι). When pooled, every move is one of every time at which its cell can stand.
     """
-    H, S, A = rules.rewards.shape
+    H, _, A = rules.rewards.shape
     x = np.empty(A)
     begin = n - (H - 1)  # moves begin + k: of time H − 2 − k
     for e in range(n):

@@ -1,32 +1,37 @@
 """UCBVI on the augmented table: what one gets by calling the information state a state and learning it as a black box.
 
-The table has one cell per information state τ_h = (t, s_t, queue a_t..a_{h−1}, δ), the root while nothing has been seen, and after
-the last action one per (s_t, what is left of the queue): the past-reward model with 2H steps (`oldlight.planning.delay`).
-For each episode, steps t, h = 0..H−1:
+The table has one cell per information state τ_h = (t, s_t, queue a_t..a_{h−1}, δ), the root while nothing has been seen,
+and after the last action one per (s_t, what is left of the queue): the past-reward model with 2H steps
+(`oldlight.planning.delay`). Steps t and times h are 0..H−1. For each episode:
 
   1. play the greedy policy of the last plan;
-  2. count N_h(τ, a, τ'): τ' is the arrival of some s_{t+1}, or no arrival. That s_{t+1} depends on (s_t, a_t) alone, and not on
-     the rest of the queue, is what this learner does not know: it pays for S·A^d cells, and that is its point as a comparison;
-  3. p̂ = N(τ, a, τ')/N(τ, a) and the bonus  b = c·H·√(ι/N_h(τ, a)),  ι = log(S·A·H·K/γ);
+  2. count N_h(τ, a, τ'): τ' is the arrival of some s_{t+1}, or no arrival. That s_{t+1} depends on (s_t, a_t) alone, and
+     not on the rest of the queue, is what this learner does not know: it pays for S·A^d cells. That is its point here;
+  3. p̂ = N(τ, a, τ')/N(τ, a), with the bonus  b = c·H·√(ι/N_h(τ, a)),  ι = log(S·A·H·K/γ);
   4. from the last time to the first, over the cells that were met,
 
          X_h(τ, a) = min( M_τ, 1{δ=0}·r_t(s_t, head) + b + Σ_τ' p̂(τ'|τ, a)·U_{h+1}(τ') ),     U_h(τ) = max_a X_h(τ, a),
          G(s, q1..qj) = min( M, r_{H−j}(s, q1) + b + Σ_s' p̂(s'|s, q1..qj)·G(s', q2..qj) ),   G(s, q1) = r_{H−1}(s, q1).
 
-     At the last time X(τ, a) is G of the queue with a at its end (less the reward of step t when δ > 0, which is behind by then).
-     The head is the oldest action of the queue, or a itself if the queue is empty. M_τ = Σ_{i ≥ t} max r_i (from t + 1 if δ > 0)
-     is what can still be earned; a pair that was never met is worth M_τ, so only cells that were met take any work or memory.
+     At the last time X(τ, a) is G of the queue with a at its end, less the reward of step t if δ > 0, which is then
+     behind. The head is the oldest action of the queue, or a itself if the queue is empty. M_τ = Σ_{i ≥ t} max r_i (from
+     t + 1 on if δ > 0) is what can still be earned. A pair that was never met is worth M_τ, so only cells that were met
+     take any work.
 
-Rewards are known, zero before step 0. Where nothing has to be learned there is no bonus: at the last step of all, and where the
-support of the delay law says that nothing can arrive yet. Ties (closer than 1e-12) are broken at random by the run's generator: at
-every plan where a cell was met, and by one draw beforehand elsewhere, which nobody has seen until the cell is met.
+Rewards are known, and zero before step 0. Where nothing has to be learned there is no bonus: at the last step of all, and
+where the support of the delay law says that nothing can arrive yet. Ties (closer than 1e-12) are broken at random by the
+run's generator: anew at every plan in the cells that were met; elsewhere by one draw at the start, which has the same law,
+because nobody has acted on it before the cell is met.
 
 Options
-    bonus      "hoeffding" (above) or "bernstein": c·( √(2·Var_p̂(U)·ι/N) + H·ι/(3N) ).
+    bonus      "hoeffding" (above) or "bernstein": b = c·( √(2·Var_p̂(U)·ι/N) + H·ι/(3N) ).
     planning   "full": after every episode; "doubling": only when some N(τ, a) has come to a power of two.
-    pooled     for stationary processes: one count for the same (s, queue, δ, a) at every time, steps before 0 included, as long as
-               the delay law of the later steps is the same too; and for the queues that are left after the last action one
-               count for all steps t, provided that s_{t+1} was not seen before the last of these actions was chosen.
+    pooled     for stationary transitions: one count for the same (s, queue, δ, a) at all times from which on the delay law
+               no longer changes, steps before 0 included; and for the queues that are left after the last action one
+               count for all steps t, provided that s_{t+1} was not yet seen when the last of these actions was chosen
+               (otherwise the action tells of it).
+
+@C-UCBVI@
 """
 
 from __future__ import annotations
@@ -38,7 +43,7 @@ from numpy.typing import NDArray
 
 from oldlight import checks
 from oldlight.checks import TooLarge
-from oldlight.information import Information, Layout
+from oldlight.information import Information
 from oldlight.learners.delayed_ucbvi import rewards_in_unit_interval
 from oldlight.learners.protocol import Episode, Setting
 from oldlight.machine import default_limit, human
@@ -87,7 +92,8 @@ class AugmentedTable:
                 f"states and needs {human(need)}; the limit is {human(limit)}. DelayedUCBVI counts in the original process"
             )
         powers = np.array([A**m for m in range(max(left, 1) + 1)], dtype=np.int64)
-        self.shape = kernels.Shape(node, root, rest, *groups.arrays(), powers)
+        base, length, kind, wait_of = groups.arrays()
+        self.shape = kernels.Shape(node, root, rest, base, length, kind, wait_of, powers)
         self.number = np.full(groups.size, -1, dtype=np.int32)
         self.newest = np.full(groups.count, -1, dtype=np.int64)
         self.met = np.zeros(1, dtype=np.int64)  # how many cells
@@ -105,7 +111,7 @@ class AugmentedTable:
         self.room = 0
 
     def walk(self, episode: Episode) -> int:
-        """Fill `moves` and `path` from an episode; returns the number of moves. There must be room: see `full`."""
+        """Fill `moves` and `path` from an episode; returns the number of moves. Call `make_room` first."""
         from oldlight.learners import augmented_kernels as kernels
 
         found: int = kernels.walk(
@@ -119,8 +125,9 @@ class AugmentedTable:
 
         return kernels.Cells(self.number, self.group, self.local, self.sibling, self.newest, self.met)
 
-    def full(self) -> bool:
-        """Might the next episode need more room than there is? If so, make it, and whoever keeps arrays by cell must too."""
+    def make_room(self) -> bool:
+        """Have room for all cells that one more episode can meet. True if that took longer arrays: then whoever else keeps
+        arrays by cell must lengthen them to `room` too."""
         if self.met[0] + 2 * len(self.moves) + 2 <= self.room:
             return False
         self.room = max(1024, 2 * self.room, int(self.met[0]) + 2 * len(self.moves) + 2)
@@ -149,7 +156,7 @@ class AugmentedTable:
         self.actions[:] = state["actions"]
         n = len(state["group"])
         self.met[0] = n
-        self.full()
+        self.make_room()
         self.group[:n], self.local[:n] = state["group"], state["local"]
         self.number[self.shape.base[self.group[:n]] + self.local[:n]] = np.arange(n)
         for i, g in enumerate(self.group[:n].tolist()):
@@ -264,7 +271,7 @@ class AugmentedUCBVI:
         return kernels.Counts(self.visits, self.first, self.follow, self.times, self.link, self.outcomes)
 
     def _make_room(self) -> None:
-        if self.table.full():
+        if self.table.make_room():
             room = self.table.room
             self.visits, self.first = grown(self.visits, room), grown(self.first, room, -1)
             self.values = np.zeros((len(self.values), room))
@@ -284,17 +291,16 @@ class AugmentedUCBVI:
 
     def state(self) -> dict[str, Any]:
         n, k = int(self.table.met[0]), int(self.outcomes[0])
-        counts = {"visits": self.visits[:n], "first": self.first[:n], "follow": self.follow[:k], "times": self.times[:k]}
-        return self.table.state() | counts | {"link": self.link[:k], "estimate": np.array(self.estimate)}
+        pairs = {"visits": self.visits[:n], "first": self.first[:n]}
+        outcomes = {"follow": self.follow[:k], "times": self.times[:k], "link": self.link[:k]}
+        return self.table.state() | pairs | outcomes | {"estimate": np.array(self.estimate)}
 
     def restore(self, state: dict[str, Any]) -> None:
         self.table.restore(state)
-        n, k = len(state["visits"]), len(state["follow"])
-        room = self.table.room
+        k, room = len(state["follow"]), self.table.room
         self.visits, self.first = grown(state["visits"], room), grown(state["first"], room, -1)
         self.values = np.zeros((len(self.values), room))
         self.outcomes[0] = k
         self.follow, self.times, self.link = (grown(state[x], k + 1024) for x in ("follow", "times", "link"))
-        assert n == int(self.table.met[0])
         self.estimate = float(state["estimate"])
         self._policy = self.table.policy()

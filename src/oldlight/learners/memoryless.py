@@ -1,34 +1,40 @@
 """Learners without memory: they take the newest visible state for the current one, and forget the actions since.
 
-What they act on at time h = 0..H−1 is o_h: the state of the newest visible step, or ∅ while nothing has been seen. They learn on a
-table of H·(S + 1)·A cells (h, o, a) as if o were the state of a Markov process, which it is not: two information states with the
-same o and different queues are one to them. Under delay the best policy of this kind is in general worse than the best
-executable one, so their regret grows linearly in the end. What they make of hindsight is what a person would:
+What they act on at time h = 0..H−1 is o_h: the state of the newest visible step, or ∅ while nothing has been seen. They
+learn on a table of H·(S + 1)·A cells (h, x, a), x a state or ∅, as if o were the state of a Markov process, which it is
+not: two information states with the same o and different queues are one to them. The best policy of this kind is in
+general worse than the best executable one, and then their regret grows linearly. What they make of hindsight is what a
+person would:
 
-    aligned=True    after the episode the states are known, so one learns from (s_h, a_h, s_{h+1}) with the known reward r_h(s_h, a_h),
-                    as if nothing had been late, and then acts on o_h (so does dQ of Schuitema et al. 2010). Where two states in a
-                    row were not both seen there is nothing to learn. For ∅, Q_h(∅, a) = Σ_s rho(s)·Q_h(s, a).
-    aligned=False   one learns from what was on the screen: (o_h, a_h, o_{h+1}), as any learner does that is put behind a delay
-                    without being told. The reward of (h, o, a) is what it earned: the mean of r_h(s_h, a) over the times that a was
-                    done on o and s_h was revealed. With a delay o_{h+1} does not depend on a_h at all, only on what came before it.
+    aligned=True    after the episode the states are known, so one learns from (s_h, a_h, s_{h+1}) with the known reward
+                    r_h(s_h, a_h), as if nothing had been late, and then acts on o_h (as dQ of Schuitema et al. 2010 does).
+                    Where two states in a row were not both seen nothing is learnt. Q_h(∅, a) = Σ_s rho(s)·Q_h(s, a).
+    aligned=False   one learns from what was on the screen, (o_h, a_h, o_{h+1}), like any learner that is put behind a delay
+                    without being told. The reward of (h, o, a) is what it earned: the mean of r_h(s_h, a) over the
+                    times that a was done on o and s_h was revealed. Behind a delay, o_{h+1} does not depend on a_h.
 
 Where nothing is delayed or lost, o is the state and both are the same.
 
-`MemorylessUCBVI`, with ι = log(S·A·H·K/γ), N_h(x, a) transitions and n_h(x, a) rewards counted, M_h = Σ_{i ≥ h} max r_i, x a state or ∅:
+`MemorylessUCBVI`, with ι = log(S·A·H·K/γ), N_h(x, a) transitions and n_h(x, a) rewards counted, M_h = Σ_{i ≥ h} max r_i:
 
-    Q_h(x, a) = min( M_h, r̂_h(x, a) + c·√(ι/n_h(x, a)) + c·H·√(ι/N_h(x, a)) + Σ_y p̂_h(y|x, a)·V_{h+1}(y) ),   V_h = max_a Q_h,
+    Q_h(x, a) = min( M_h, r̂_h(x, a) + c·√(ι/n_h(x, a)) + c·H·√(ι/N_h(x, a)) + Σ_y p̂_h(y|x, a)·V_{h+1}(y) ),
+    V_h = max_a Q_h,
 
-without the transition's terms at h = H−1, with r_h(x, a) itself where rewards are known, and M_h where a count is zero. At no
-delay this is AugmentedUCBVI.
+without the transition's terms at h = H−1, with r_h(x, a) itself where rewards are known, and M_h where a count is zero. At
+no delay this is AugmentedUCBVI.
 
-`MemorylessQLearning` (Jin et al. 2018), after an episode and for its last step first, n = N_h(x, a) + 1, α = (H + 1)/(H + n):
+`MemorylessQLearning` (Jin et al. 2018), after an episode, the last step first, n = N_h(x, a) + 1, α = (H + 1)/(H + n):
 
-    Q_h(x, a) ← (1 − α)·Q_h(x, a) + α·( r_h(s_h, a) + V_{h+1}(y) + c·√(H³·ι/n) ),    V_h = min( M_h, max_a Q_h ),   V_H = 0,
+    Q_h(x, a) ← (1 − α)·Q_h(x, a) + α·( r_h(s_h, a) + V_{h+1}(y) + c·√(H³·ι/n) ),
+    V_h = min( M_h, max_a Q_h ),   V_H = 0,
 
-steps whose reward was lost are left out; at h = H−1, Q = r_h where rewards are known.
+leaving out steps whose reward was lost; at h = H−1, Q = r_h where rewards are known.
 
-pooled: for stationary transitions, what was counted at one time serves all of them (the reward is then that of the other time at the
-same s_h). Ties (closer than 1e-12) are broken at random by the run's generator. Rewards must be in [0, 1].
+pooled: for stationary transitions, what was counted at one time serves all of them (with the reward that the other time
+pays at the same s_h). Ties (closer than 1e-12) are broken at random by the run's generator, anew after every episode.
+Rewards must be in [0, 1]. These learners run behind delay and behind loss.
+
+@C-M@
 """
 
 from __future__ import annotations
@@ -120,7 +126,7 @@ class _Memoryless:
             return np.zeros(self.setting.n_states + 1)
         row = self.q[h]
         if h < len(self.setting.pending):
-            return np.minimum(row[:, self.setting.pending[h]], self.remaining[h])
+            return np.asarray(np.minimum(row[:, self.setting.pending[h]], self.remaining[h]))
         return np.asarray(np.minimum(row.max(axis=1), self.remaining[h]))
 
     def _start_value(self) -> float:
@@ -198,7 +204,7 @@ class MemorylessUCBVI(_Memoryless):
             h = self.times[s >= 0]
             np.add.at(self.paid_times, (row[h], x[h], a[h]), 1)
             if self.pooled:
-                np.add.at(self.paid, (slice(None), x[h], a[h]), R[:, s[h], a[h]])
+                np.add.at(self.paid.transpose(1, 2, 0), (x[h], a[h]), R[:, s[h], a[h]].T)
             else:
                 self.paid[h, x[h], a[h]] += R[h, s[h], a[h]]
         self._plan()

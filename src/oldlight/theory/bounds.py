@@ -1,21 +1,22 @@
 """The paper's regret bounds as numbers, with the constant c explicit.
 
-S states, A actions, horizon H, K episodes, failure probability γ, ι = log(S·A·H·K/γ), rewards in [0, 1]. D counts the delay as the
-paper's Assumption 1 does: D = max_delay + 1, so D = 1 is no delay. u is a discount, λ₀ the least rate at which observations are seen.
-The paper leaves c open in every upper bound ("a constant"); c = 1 here is a scale to compare shapes by, not a claim. Only the
-lower bound comes with its number, 1/(72√2).
+S states, A actions, horizon H, K episodes, failure probability γ, ι = log(S·A·H·K/γ), rewards in [0, 1]. D counts the delay
+as the paper's Assumption 1 does: D = max_delay + 1, so D = 1 is no delay. u is a discount, λ₀ the least rate at which
+observations are seen. The paper leaves c open in every upper bound ("a constant"); c = 1 here is a scale to compare shapes
+by, not a claim. Only the lower bound comes with its number, 1/(72√2).
 
-    theorem_1        c·( (H∧D)^{5/2}·√(H³·S·A·K·ι) + H⁴·S²·A·ι² )                              Algorithm 1, delay
-    corollary_1      the same for a discounted process, at the effective horizon ⌈ι/(1−u)⌉
-    proposition_2    H·√(D·S·A·K)/(72√2) ≤ expected regret, for S ≥ 6, A ≥ 2, H ≥ 2D, K ≥ H·S·A   any algorithm
-    proposition_6    c·( ⌈1/−log(1−λ₀²)⌉·√(H³·S²·A·K·ι³) + √(H⁴·K·ι) )                         Algorithm 2, loss
-    theorem_2        c·( H⁴·√(S·A·K·ι³) + S²·√(H⁹·K^{1/(1+v)}·ι⁶) ), for λ₀ ≥ 1 − A^{−(1+v)}     Algorithm 3, loss
-    minimax_rate     c·H·√(D·S·A·K): Lee and Jamieson (2026) state it, up to logarithms, as the minimax regret under stochastic delay
-    trivial          H·K: no regret is larger
+    theorem_1       c·( (H∧D)^{5/2}·√(H³·S·A·K·ι) + H⁴·S²·A·ι² )                            Algorithm 1, delay
+    corollary_1     the same for a discounted process, at the effective horizon ι/(1−u)
+    proposition_2   H·√(D·S·A·K)/(72√2), for S ≥ 6, A ≥ 2, H ≥ 2D, K ≥ H·S·A                   any algorithm, at least
+    proposition_6   c·( ⌈1/−log(1−λ₀²)⌉·√(H³·S²·A·K·ι³) + √(H⁴·K·ι) )                       Algorithm 2, loss
+    theorem_2       c·( H⁴·√(S·A·K·ι³) + S²·√(H⁹·K^{1/(1+v)}·ι⁶) ), for λ₀ ≥ 1 − A^{−(1+v)}   Algorithm 3, loss
+    minimax_rate    c·H·√(D·S·A·K)                                                         Lee and Jamieson (2026)
+    trivial         H·K: no regret is larger
 
-`minimax_rate` is below √(H³·S·A·K) at D = 1, the minimax rate of processes whose transitions change with h; so it must be for transitions
-that do not: **claim it for pooled counts only.** Proposition 2's D is the window for waiting in its tree, a hard process at any delay,
-and the bound says nothing of processes with stationary transitions. (So it may stand above a measured regret of a pooled learner.)
+Lee and Jamieson state `minimax_rate`, up to logarithms, as the minimax regret under stochastic delay. At D = 1 it is below
+√(H³·S·A·K), the minimax rate of processes whose transitions change with h; so it must be for transitions that do not:
+**claim it for pooled counts only.** Proposition 2 is about processes that do change with h (its tree has one good moment),
+and its D is the tree's window for waiting: that process is as hard without any delay.
 
 An upper bound says something only where it is below H·K: `informative_from` finds from which K on.
 """
@@ -47,7 +48,7 @@ def trivial(H: float, K: float) -> float:
 def theorem_1(S: int, A: int, H: int, D: float, K: float, gamma: float, *, c: float = 1.0) -> float:
     """The regret of Algorithm 1 with probability 1 − γ, whatever the delay law: D = max_delay + 1."""
     iota, c = log_term(S, A, H, K, gamma), checks.positive("c", c)
-    return c * (_capped(H, D) ** 2.5 * math.sqrt(H**3 * S * A * K * iota) + H**4 * S**2 * A * iota**2)
+    return c * (math.pow(_capped(H, D), 2.5) * math.sqrt(H**3 * S * A * K * iota) + H**4 * S**2 * A * iota**2)
 
 
 def effective_horizon(S: int, A: int, K: float, gamma: float, discount: float) -> int:
@@ -74,7 +75,7 @@ def corollary_1(S: int, A: int, D: float, K: float, gamma: float, discount: floa
     iota = log_term(S, A, effective_horizon(S, A, K, gamma, discount), K, gamma)
     long, c = 1.0 / (1.0 - _discount(discount)), checks.positive("c", c)
     return c * (
-        _capped(iota * long, D) ** 2.5 * math.sqrt(long**3 * S * A * K * iota**4) + long**4 * S**2 * A * iota**6
+        math.pow(_capped(iota * long, D), 2.5) * math.sqrt(long**3 * S * A * K * iota**4) + long**4 * S**2 * A * iota**6
     )
 
 
@@ -127,9 +128,8 @@ def theorem_2(
         v = most
     elif not 0.0 < v <= most * (1 + 1e-12):
         raise ValueError(f"v is {v:.12g}, expected 0 < v ≤ {most:.12g}: Theorem 2 needs λ₀ ≥ 1 − A^(−(1+v))")
-    return c * (
-        H**4 * math.sqrt(S * A * K * iota**3) + S**2 * math.sqrt(H**9 * K ** (1.0 / (1.0 + v)) * iota**6)
-    )
+    rest = math.pow(K, 1.0 / (1.0 + v))
+    return c * (H**4 * math.sqrt(S * A * K * iota**3) + S**2 * math.sqrt(H**9 * rest * iota**6))
 
 
 def theorem_2_crossover(S: int, v: float) -> float:
@@ -139,7 +139,7 @@ def theorem_2_crossover(S: int, v: float) -> float:
     """
     if not v > 0:
         raise ValueError(f"v is {v:.12g}, expected a number > 0")
-    return float(_count("S", S)) ** (3.0 if math.isinf(v) else 3.0 * (1.0 + v) / v)
+    return math.pow(_count("S", S), 3.0 if math.isinf(v) else 3.0 * (1.0 + v) / v)
 
 
 def theorem_2_first_leads_from(S: int, A: int, H: int, gamma: float, v: float) -> float:
@@ -147,14 +147,14 @@ def theorem_2_first_leads_from(S: int, A: int, H: int, gamma: float, v: float) -
     if not v > 0:
         raise ValueError(f"v is {v:.12g}, expected a number > 0")
     share = 1.0 if math.isinf(v) else v / (1.0 + v)
-    return _last_sign_change(lambda K: S**3 * H * log_term(S, A, H, K, gamma) ** 3 / A - K**share)
+    return _last_sign_change(lambda K: S**3 * H * log_term(S, A, H, K, gamma) ** 3 / A - math.pow(K, share))
 
 
 def minimax_rate(S: int, A: int, H: int, D: float, K: float, *, c: float = 1.0) -> float:
     """c·H·√(D·S·A·K), without its logarithms. For transitions that do not change with h: pooled counts only."""
     S, A = _count("S", S), _count("A", A)
-    H, D, K = (_at_least_one(n, x) for n, x in (("H", H), ("D", D), ("K", K)))
-    return checks.positive("c", c) * H * math.sqrt(D * S * A * K)
+    window = _at_least_one("D", D) * _at_least_one("K", K)
+    return checks.positive("c", c) * _at_least_one("H", H) * math.sqrt(window * S * A)
 
 
 def informative_from(bound: Callable[[float], float], H: float) -> float:

@@ -93,6 +93,15 @@ def test_hard_tree_draws_by_seed_and_refuses() -> None:
         hard_tree_epsilon(2, 2, 2, 6)
 
 
+def test_the_constant_of_the_lower_bound() -> None:
+    """From (1 − 1/(DLA))(H − D − m)√(DLAK)/(4√2) to H√(DSAK)/(72√2), for S ≥ 6, H ≥ 2D, H ≥ 3m."""
+    for m, A, D, more in itertools.product(range(2, 6), range(2, 6), [1, 2, 3, 10, 50], [0, 1, 40]):
+        S, L, H = 3 + (A**m - 1) // (A - 1), A ** (m - 1), max(3 * m, 2 * D, D + m + 1) + more
+        proof = (1 - 1 / (D * L * A)) * (H - D - m) * (D * L * A) ** 0.5 / 4
+        assert proof >= H * (D * S * A) ** 0.5 / 72
+        assert hard_tree_epsilon(m, A, D, H * S * A) <= 0.25
+
+
 def random_formula(rng: np.random.Generator, n: int) -> list[list[int]]:
     sizes = rng.integers(1, n + 1, size=rng.integers(1, 9))
     return [[int(v) * int(rng.choice([-1, 1])) for v in rng.integers(1, n + 1, size=size)] for size in sizes]
@@ -225,10 +234,12 @@ def test_warm_starts_are_not_monotone_in_delay() -> None:
         (mirror(2), 3 / 8, 0),
         (mirror(3), 3 / 8, 0),
         (mirror(4), 3 / 8, 0),
+        (mirror(2, keep=0.6), 0.48, 0),
         (mirror_warm(), 3 / 16, 0),
         (both_signs(0.25), 1, 1 / 2),
         (both_signs(0.3), 1.2, 0.6),
         (decoy(0.25), 7 / 8, 25 / 32),
+        (ol.ImpairedMDP(decoy(0.25).mdp, ol.Loss(seen=0.5)), 7 / 16, 53 / 128),
     ],
 )
 def test_proposition4_fails(problem: ol.ImpairedMDP, gap: float, bound: float) -> None:
@@ -238,7 +249,13 @@ def test_proposition4_fails(problem: ol.ImpairedMDP, gap: float, bound: float) -
         assert claim.left == pytest.approx(gap, abs=1e-13)
         assert claim.right == pytest.approx(bound, abs=1e-13)
     assert not proposition4_ties(problem).detail["ties"]
-    assert proposition4_repaired(problem).right == pytest.approx(gap, abs=1e-13)
+    assert proposition4_repaired(problem).holds
+
+
+def test_repaired_bound_is_tight() -> None:
+    for problem in (mirror(2), mirror_warm(), both_signs(0.25), decoy(0.25), blind_coin()):
+        claim = proposition4_repaired(problem)
+        assert claim.right == pytest.approx(claim.left, abs=1e-13)
 
 
 def test_proposition4_fails_for_a_coin() -> None:

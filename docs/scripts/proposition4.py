@@ -132,7 +132,7 @@ def search(evaluations: int, seed: int) -> None:
             for sizes in ((2, 2, 2), (3, 3, 2), (2, 2, 4)):
                 steps = evaluations if low == 0 else evaluations // 3  # with both signs it fails soon
                 gap, bound = climb(sizes, delay, warm, low, steps, rng)
-                verdict = "fails" if gap > bound + 1e-9 else "holds"
+                verdict = "fails" if gap > bound + 1e-9 else "none found"
                 start = "warm" if warm else "cold"
                 print(
                     f"| {sizes} | {delay} | {start} | [{low:g}, 1] | {gap:.4f} | {bound:.4f} | {verdict} |", flush=True

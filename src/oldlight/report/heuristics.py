@@ -76,7 +76,7 @@ def figure(lost: dict[str, dict[str, list[float]]]) -> Any:
     from matplotlib.ticker import PercentFormatter
 
     fig = Figure(figsize=(11.0, 3.6), layout="constrained")
-    for ax, (name, rows) in zip(fig.subplots(1, len(lost)), lost.items(), strict=True):
+    for ax, (name, rows) in zip(fig.subplots(1, len(lost), squeeze=False).flat, lost.items(), strict=True):
         for colour, (who, values) in zip(COLOURS, rows.items(), strict=False):
             ax.plot(DELAYS, values, "o-", ms=4, color=colour, label=who)
         ax.set_title(name, fontsize=10)

@@ -39,13 +39,14 @@ from oldlight.theory.claims import Claim
 NAMES_IT = np.array([[[1.0, 0.0], [0.0, 1.0]], [[0.0, 1.0], [1.0, 0.0]]])  # [s, a, s2]: to state 0 if a = s
 
 
-def mirror(d: int = 2) -> ImpairedMDP:
-    """Gap 3/8, bound 0, behind ConstantDelay(d), cold start."""
+def mirror(d: int = 2, keep: float = 0.75) -> ImpairedMDP:
+    """Gap 2x(1 − x) with x = keep, bound 0, behind ConstantDelay(d), cold start."""
     checks.whole("d", d, least=2)
+    x = checks.probability("keep", keep)
     H = d + 2
     P = np.zeros((H, 2, 2, 2))
     P[:, [0, 1], :, [0, 1]] = 1.0
-    P[:2] = np.array([[0.75, 0.25], [0.25, 0.75]])[:, None, :]
+    P[:2] = np.array([[x, 1 - x], [1 - x, x]])[:, None, :]
     P[d] = NAMES_IT
     R = np.zeros((H, 2, 2))
     R[:d, :, 0] = 1.0  # so that the actions before are decided, the same way for everybody

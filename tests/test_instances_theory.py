@@ -182,6 +182,10 @@ def test_proposition1_limits() -> None:
     assert (too_late.left, too_late.right, too_late.holds) == (1.0, 0.0, False)
     with pytest.raises(ValueError, match="about delay"):
         proposition1(ol.ImpairedMDP(one, ol.Loss(seen=0.5)), policy)
+    with pytest.raises(ValueError, match="at_horizon is 'later', expected one of 'arrival'"):
+        proposition1(late, policy, at_horizon="later")  # type: ignore[arg-type]
+    with pytest.raises(ValueError, match="comparator is 'best', expected one of 'expectation'"):
+        proposition5_long(1, 5, 0.1, comparator="best")  # type: ignore[arg-type]
 
 
 @pytest.mark.parametrize("d", [1, 2, 4])

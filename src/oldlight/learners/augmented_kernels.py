@@ -1,18 +1,24 @@
 # mypy: ignore-errors
 """The compiled loops of the learners on the augmented table; `oldlight.learners.augmented_ucbvi` says what they compute.
 
-A *cell* of the table is a group and a place in it: an information state (or one without its time, when pooled), the root's
-queue at one time, or a state with the queue that is left after the last action. Only cells that were met have a number i.
+A *cell* of the table is a group and a place in it: an information state (or one without its time, when pooled), the
+root's queue at one time, or a state with the queue that is left after the last action. Only cells that were met have a
+number i.
 
-    Shape   what does not change: node[h, m, δ], root[h] and rest[j] are group numbers (−1: no such group; rest[j] is for
-            queues of length j ≥ 1); base[g]: where the group stands in `number`; length[g]: the length of its queue; kind[g],
-            wait[g]; powers[m] = A^m
+    Shape   what does not change: node[h, m, δ], root[h] and rest[j] are group numbers (−1: no such group; rest[j] is
+            for queues of length j ≥ 1); base[g]: where the group stands in `number`; length[g]: the length of its
+            queue; kind[g]; wait[g]; powers[m] = A^m
     Cells   number[place] (−1: not met), group[i], local[i] = s·A^m + code, sibling[i]: the cell of the same group met
             before i, newest[g]: the last one met; size[0]: how many were met
-    Counts  visits[i, a]; first[i, a] and link[k]: the outcomes k of a pair; follow[k]: the cell that followed, times[k]: how
-            often; size[0]: how many outcomes there are
+    Counts  visits[i, a]; first[i, a] and link[k]: the outcomes k of a pair; owner[k] = i; follow[k]: the cell that
+            followed, times[k]: how often; into[i] and back[k]: the outcomes that lead to i; size[0]: how many outcomes
+    Work    the cells whose value is to be computed again: head[stage] and after[row, i] a list per stage (time h, or
+            H + j for what is left of a queue of length j), queued[row, i] (row h when pooled, H for what is left; else 0)
 
 A *move* (i, a, j) is one observed step from cell i by action a (0 where there is nothing to choose) to cell j.
+
+A plan computes a cell again only if a count of it, or the value of a cell that followed it, has changed. All others would
+come out the same, so this is full planning, in the time that the changes take.
 """
 
 from typing import Any, NamedTuple
@@ -47,15 +53,24 @@ class Cells(NamedTuple):
 class Counts(NamedTuple):
     visits: Any
     first: Any
+    into: Any
+    owner: Any
     follow: Any
     times: Any
     link: Any
+    back: Any
     size: Any
 
 
+class Work(NamedTuple):
+    head: Any
+    after: Any
+    queued: Any
+
+
 class Rules(NamedTuple):
-    """rewards[h, s, a]; remaining[t]: the most that steps t, t+1, .. can earn; pending: the actions that are under way at the
-    start; offset, root: where each information state stands in the policy's table."""
+    """rewards[h, s, a]; remaining[t]: the most that steps t, t+1, .. can earn; pending: the actions that are under way at
+    the start; offset, root: where each information state stands in the policy's table; pooled."""
 
     rewards: Any
     remaining: Any
@@ -85,8 +100,9 @@ def _meet(shape, cells, g, local):
 def walk(states, actions, arrivals, lead, pooled, shape, cells, moves, path):
     """The moves of one revealed episode, those that end it first; path[h]: the cell at time h. Returns how many moves.
 
-    What is left after the last action: step t of a queue of length j moves from (s_t, a_t..a_{t+j−1}) to (s_{t+1}, a_{t+1}..).
-    It counts only if s_{t+1} was not yet seen when the last of these actions was chosen: otherwise the action tells of it.
+    What is left after the last action: step t of a queue of length j moves from (s_t, a_t..a_{t+j−1}) to
+    (s_{t+1}, a_{t+1}..a_{t+j−1}). It counts only if s_{t+1} was not yet seen when the last of these actions was chosen:
+    otherwise that action tells of it.
     """
     H = len(shape.root)
     A = shape.powers[1]
@@ -135,8 +151,8 @@ def walk(states, actions, arrivals, lead, pooled, shape, cells, moves, path):
 
 
 @nb.njit(nogil=True, cache=True)
-def count(moves, n, counts):
-    """Count n moves; has a count come to a power of two?"""
+def count(moves, n, path, shape, cells, counts, work):
+    """Count n moves and queue what they change; has a count come to a power of two?"""
     doubled = False
     for e in range(n):
         i, a, j = moves[e, 0], moves[e, 1], moves[e, 2]
@@ -148,12 +164,71 @@ def count(moves, n, counts):
         if k < 0:
             k = counts.size[0]
             counts.size[0] += 1
+            counts.owner[k] = i
             counts.follow[k] = j
             counts.times[k] = 0
             counts.link[k] = counts.first[i, a]
             counts.first[i, a] = k
+            counts.back[k] = counts.into[j]
+            counts.into[j] = k
         counts.times[k] += 1
+        _queue_cell(shape, cells, work, i)
+        _queue_cell(shape, cells, work, j)
+    for i in path:
+        _queue_cell(shape, cells, work, i)
     return doubled
+
+
+@nb.njit(nogil=True, cache=True)
+def _queue(work, stage, row, i):
+    if not work.queued[row, i]:
+        work.queued[row, i] = True
+        work.after[row, i] = work.head[stage]
+        work.head[stage] = i
+
+
+@nb.njit(nogil=True, cache=True)
+def _queue_cell(shape, cells, work, i):
+    """A cell at all times at which it can stand."""
+    H = len(shape.root)
+    g = cells.group[i]
+    pooled = len(work.queued) > 1
+    if shape.kind[g] == REST:
+        _queue(work, H + shape.length[g], H if pooled else 0, i)
+    elif shape.kind[g] == ROOT:
+        _queue(work, shape.length[g], shape.length[g] if pooled else 0, i)
+    else:
+        for h in range(H):
+            if shape.node[h, shape.length[g], shape.wait[g]] == g:
+                _queue(work, h, h if pooled else 0, i)
+
+
+@nb.njit(nogil=True, cache=True)
+def _queue_before(shape, cells, counts, work, h, j):
+    """What depends on the value of cell j at time h (H: what is left after the last action)."""
+    H = len(shape.root)
+    pooled = len(work.queued) > 1
+    k = counts.into[j]
+    while k >= 0:
+        i = counts.owner[k]
+        g = cells.group[i]
+        if shape.kind[g] == REST:
+            _queue(work, H + shape.length[g], H if pooled else 0, i)
+        elif shape.kind[g] == ROOT:
+            if h == shape.length[g] + 1:
+                _queue(work, h - 1, h - 1 if pooled else 0, i)
+        elif h > 0 and shape.node[h - 1, shape.length[g], shape.wait[g]] == g:
+            _queue(work, h - 1, h - 1 if pooled else 0, i)
+        k = counts.back[k]
+    g = cells.group[j]
+    if h == H and 0 < shape.length[g] <= shape.node.shape[1]:  # the last action, where the queue begins the same way
+        m = shape.length[g] - 1
+        s, code = cells.local[j] // shape.powers[m + 1], cells.local[j] % shape.powers[m]
+        for wait in range(m + 1):
+            g = shape.node[H - 1, m, wait]
+            i = cells.number[shape.base[g] + s * shape.powers[m] + code] if g >= 0 else -1
+            if i >= 0:
+                _queue(work, H - 1, H - 1 if pooled else 0, i)
 
 
 @nb.njit(nogil=True, cache=True)
@@ -172,13 +247,6 @@ def _hoped(counts, i, a, v_next, c, H, iota, bernstein):
         spread = max(square / n - mean * mean, 0.0)
         return mean + c * (np.sqrt(2.0 * spread * iota / n) + H * iota / (3.0 * n))
     return mean + c * H * np.sqrt(iota / n)
-
-
-@nb.njit(nogil=True, cache=True)
-def _known(counts, i, a, v_next, cap):
-    """The value of a move whose outcome is certain beforehand."""
-    k = counts.first[i, a]
-    return cap if k < 0 else v_next[counts.follow[k]]
 
 
 @nb.njit(nogil=True, cache=True)
@@ -225,79 +293,74 @@ def _restricted(rules, h, x):
 
 
 @nb.njit(nogil=True, cache=True)
-def plan(shape, cells, counts, rules, c, iota, bernstein, weights, values, rng, table):
-    """Optimistic value iteration over the cells that were met; writes their entries of `table`.
+def plan(shape, cells, counts, rules, work, c, iota, bernstein, weights, values, rng, table):
+    """Optimistic value iteration over the queued cells and all that depends on them; writes their entries of `table`.
 
-    values[h, i] when pooled, with what is left after the last action in the last row; otherwise values[0, i]. weights[0]: the
+    values[h, i] when pooled, with what is left after the last action in row H; otherwise values[0, i]. weights[0]: the
     chance that nothing is seen at time 0; weights[1 + s]: that the newest visible state is s. Returns the value of the start.
     """
     H, _, A = rules.rewards.shape
     x = np.empty(A)
-    v_rest = values[H if rules.pooled else 0]
+    row = H if rules.pooled else 0
+    left = values[row]
     for j in range(1, len(shape.rest)):
-        if shape.rest[j] < 0:
-            continue
         t = H - j
         cap = rules.remaining[max(t, 0)]
-        i = cells.newest[shape.rest[j]]
+        i = work.head[H + j]
+        work.head[H + j] = -1
         while i >= 0:
             s, q = cells.local[i] // shape.powers[j], cells.local[i] % A
             r = rules.rewards[t, s, q] if t >= 0 else 0.0
             if j == 1:
-                v_rest[i] = r
+                v = r
             elif counts.visits[i, 0] == 0:
-                v_rest[i] = cap
+                v = cap
             else:
-                v_rest[i] = min(cap, r + _hoped(counts, i, 0, v_rest, c, H, iota, bernstein))
-            i = cells.sibling[i]
+                v = min(cap, r + _hoped(counts, i, 0, left, c, H, iota, bernstein))
+            if v != left[i]:
+                left[i] = v
+                _queue_before(shape, cells, counts, work, H, i)
+            work.queued[row, i] = False
+            i = work.after[row, i]
     for h in range(H - 1, -1, -1):
-        now = values[h if rules.pooled else 0]
-        v_next = values[h + 1 if rules.pooled else 0]
-        if shape.root[h] >= 0:
-            cap = rules.remaining[0]
-            wait_only = h < H - 1 and (h + 1 >= shape.node.shape[1] or shape.node[h + 1, h + 1, 0] < 0)
-            i = cells.newest[shape.root[h]]
-            while i >= 0:
+        row = h if rules.pooled else 0
+        now, v_next = values[row], values[h + 1 if rules.pooled else 0]
+        i = work.head[h]
+        work.head[h] = -1
+        while i >= 0:
+            g, local = cells.group[i], cells.local[i]
+            m, wait = shape.length[g], shape.wait[g]
+            t = h - m
+            if shape.kind[g] == ROOT:
+                place = rules.root[h] + local
+                cap = rules.remaining[0]
+                certain = h < H - 1 and (h + 1 >= shape.node.shape[1] or shape.node[h + 1, h + 1, 0] < 0)
+                paid = False
+            else:
+                place = rules.offset[h, m, wait] + local
+                cap = rules.remaining[max(t, 0)] if wait == 0 else rules.remaining[t + 1]
+                certain = h < H - 1 and shape.node[h + 1, m, 0] < 0
+                paid = wait == 0 and t >= 0
+            if shape.kind[g] == NODE and h == H - 1:
+                _last(shape, cells, rules, left, m, wait, local, x)
+            else:
                 for a in range(A):
                     if counts.visits[i, a] == 0:
                         x[a] = cap
-                    elif wait_only:
-                        x[a] = _known(counts, i, a, v_next, cap)
+                        continue
+                    r = rules.rewards[t, local // shape.powers[m], a if m == 0 else local % A] if paid else 0.0
+                    if certain:
+                        x[a] = min(cap, r + v_next[counts.follow[counts.first[i, a]]])
                     else:
-                        x[a] = min(cap, _hoped(counts, i, a, v_next, c, H, iota, bernstein))
-                _restricted(rules, h, x)
-                now[i], chosen = _pick(x, rng)
-                table[rules.root[h] + cells.local[i]] = chosen
-                i = cells.sibling[i]
-        for m in range(shape.node.shape[1]):
-            for wait in range(m + 1):
-                g = shape.node[h, m, wait]
-                if g < 0:
-                    continue
-                t = h - m
-                cap = rules.remaining[max(t, 0)] if wait == 0 else rules.remaining[t + 1]
-                wait_only = h < H - 1 and shape.node[h + 1, m, 0] < 0
-                i = cells.newest[g]
-                while i >= 0:
-                    local = cells.local[i]
-                    if h == H - 1:
-                        _last(shape, cells, rules, v_rest, m, wait, local, x)
-                    else:
-                        s, head = local // shape.powers[m], local % A
-                        for a in range(A):
-                            if counts.visits[i, a] == 0:
-                                x[a] = cap
-                                continue
-                            r = 0.0
-                            if wait == 0 and t >= 0:
-                                r = rules.rewards[t, s, a if m == 0 else head]
-                            if wait_only:
-                                x[a] = min(cap, r + _known(counts, i, a, v_next, cap))
-                            else:
-                                x[a] = min(cap, r + _hoped(counts, i, a, v_next, c, H, iota, bernstein))
-                    now[i], chosen = _pick(x, rng)
-                    table[rules.offset[h, m, wait] + local] = chosen
-                    i = cells.sibling[i]
+                        x[a] = min(cap, r + _hoped(counts, i, a, v_next, c, H, iota, bernstein))
+            _restricted(rules, h, x)
+            v, chosen = _pick(x, rng)
+            table[place] = chosen
+            if v != now[i]:
+                now[i] = v
+                _queue_before(shape, cells, counts, work, h, i)
+            work.queued[row, i] = False
+            i = work.after[row, i]
     return _start(shape, cells, rules, weights, values[0])
 
 

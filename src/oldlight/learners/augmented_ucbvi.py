@@ -212,6 +212,9 @@ def grown(array: NDArray[Any], rows: int, fill: float = 0) -> NDArray[Any]:
     return longer
 
 
+_OUTCOMES = ("owner", "follow", "times", "link", "back")
+
+
 class AugmentedUCBVI:
     """UCBVI on the augmented table; see the module's text for the options."""
 
@@ -228,12 +231,15 @@ class AugmentedUCBVI:
     def start(self, setting: Setting, rng: np.random.Generator) -> None:
         self.setting = setting
         self.table = AugmentedTable(setting, rng, self.pooled, type(self).__name__)
-        A = setting.n_actions
-        self.visits = np.zeros((0, A), dtype=np.int64)
-        self.first = np.zeros((0, A), dtype=np.int64)
-        self.follow, self.times, self.link = (np.zeros(0, dtype=np.int64) for _ in range(3))
+        H, A = setting.horizon, setting.n_actions
+        self.visits, self.first = np.zeros((2, 0, A), dtype=np.int64)
+        self.into = np.zeros(0, dtype=np.int64)
+        self.owner, self.follow, self.times, self.link, self.back = np.zeros((5, 0), dtype=np.int64)
         self.outcomes = np.zeros(1, dtype=np.int64)  # how many
-        self.values = np.zeros((setting.horizon + 1 if self.pooled else 1, 0))
+        rows = H + 1 if self.pooled else 1
+        self.values = np.zeros((rows, 0))
+        self.after, self.queued = np.zeros((rows, 0), dtype=np.int64), np.zeros((rows, 0), dtype=np.bool_)
+        self.head = np.full(H + len(self.table.shape.rest), -1, dtype=np.int64)
         self.estimate = float(self.table.rules.remaining[0])
         self._policy = self.table.policy()
         self._make_room()
@@ -250,8 +256,11 @@ class AugmentedUCBVI:
         from oldlight.learners import augmented_kernels as kernels
 
         self._make_room()
-        n = self.table.walk(episode)
-        doubled = kernels.count(self.table.moves, n, self._counts())
+        table = self.table
+        n = table.walk(episode)
+        doubled = kernels.count(
+            table.moves, n, table.path, table.shape, table.cells(), self._counts(), self._work()
+        )  # fmt: skip
         if doubled or self.planning == "full":
             self._plan()
 
@@ -260,25 +269,40 @@ class AugmentedUCBVI:
 
         table, setting = self.table, self.setting
         self.estimate = kernels.plan(
-            table.shape, table.cells(), self._counts(), table.rules, self.c, setting.log_term, self.bonus == "bernstein",
-            table.weights, self.values, table.rng, table.actions,
+            table.shape, table.cells(), self._counts(), table.rules, self._work(), self.c, setting.log_term,
+            self.bonus == "bernstein", table.weights, self.values, table.rng, table.actions,
         )  # fmt: skip
         self._policy = table.policy()
 
     def _counts(self) -> Any:
         from oldlight.learners import augmented_kernels as kernels
 
-        return kernels.Counts(self.visits, self.first, self.follow, self.times, self.link, self.outcomes)
+        return kernels.Counts(
+            self.visits, self.first, self.into, self.owner, self.follow, self.times, self.link, self.back, self.outcomes
+        )
+
+    def _work(self) -> Any:
+        from oldlight.learners import augmented_kernels as kernels
+
+        return kernels.Work(self.head, self.after, self.queued)
 
     def _make_room(self) -> None:
         if self.table.make_room():
-            room = self.table.room
-            self.visits, self.first = grown(self.visits, room), grown(self.first, room, -1)
-            self.values = np.zeros((len(self.values), room))
+            self._lengthen_cells()
         need = int(self.outcomes[0]) + len(self.table.moves)
         if need > len(self.follow):
-            more = max(1024, 2 * need)
-            self.follow, self.times, self.link = (grown(x, more) for x in (self.follow, self.times, self.link))
+            for name in _OUTCOMES:
+                setattr(self, name, grown(getattr(self, name), max(1024, 2 * need)))
+
+    def _lengthen_cells(self) -> None:
+        room = self.table.room
+        self.visits, self.first, self.into = (
+            grown(self.visits, room),
+            grown(self.first, room, -1),
+            grown(self.into, room, -1),
+        )
+        self.values = np.stack([grown(x, room, np.nan) for x in self.values])
+        self.after, self.queued = (np.stack([grown(x, room) for x in rows]) for rows in (self.after, self.queued))
 
     # -- what was counted ------------------------------------------------------------------------------------------
 
@@ -291,16 +315,16 @@ class AugmentedUCBVI:
 
     def state(self) -> dict[str, Any]:
         n, k = int(self.table.met[0]), int(self.outcomes[0])
-        pairs = {"visits": self.visits[:n], "first": self.first[:n]}
-        outcomes = {"follow": self.follow[:k], "times": self.times[:k], "link": self.link[:k]}
-        return self.table.state() | pairs | outcomes | {"estimate": np.array(self.estimate)}
+        cells = {name: getattr(self, name)[:n] for name in ("visits", "first", "into")}
+        rows = {name: getattr(self, name)[:, :n] for name in ("values", "after", "queued")}
+        outcomes = {name: getattr(self, name)[:k] for name in _OUTCOMES}
+        return self.table.state() | cells | rows | outcomes | {"head": self.head, "estimate": np.array(self.estimate)}
 
     def restore(self, state: dict[str, Any]) -> None:
         self.table.restore(state)
-        k, room = len(state["follow"]), self.table.room
-        self.visits, self.first = grown(state["visits"], room), grown(state["first"], room, -1)
-        self.values = np.zeros((len(self.values), room))
-        self.outcomes[0] = k
-        self.follow, self.times, self.link = (grown(state[x], k + 1024) for x in ("follow", "times", "link"))
+        for name in ("visits", "first", "into", "values", "after", "queued", "head", *_OUTCOMES):
+            setattr(self, name, np.array(state[name]))
+        self._lengthen_cells()
+        self.outcomes[0] = len(self.follow)
         self.estimate = float(state["estimate"])
         self._policy = self.table.policy()

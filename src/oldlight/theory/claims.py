@@ -63,6 +63,7 @@ def proposition1(problem: ImpairedMDP, policy: Policy, *, at_horizon: AtHorizon 
     """
     if problem.seen is not None:
         raise ValueError(f"Proposition 1 is about delay; {problem.channel!r} loses observations")
+    checks.one_of("at_horizon", at_horizon, ("arrival", "hazard", "nothing"))
     starts = [(p, info, *_both_values(problem, policy, info, at_horizon)) for p, info in beginnings(problem)]
     left = sum(p * v for p, _, v, _ in starts)
     right = sum(p * w for p, _, _, w in starts)
@@ -165,6 +166,7 @@ def proposition5_long(
     "each start": max over policies for each s_1 on its own, as printed: then nothing is ever lost.
     """
     K = checks.whole("episodes", episodes, least=1)
+    checks.one_of("comparator", comparator, ("expectation", "hindsight", "each start"))
     if not 0.0 < gamma < 1.0:
         raise ValueError(f"gamma is {gamma}, expected a number in (0, 1)")
     mdp = dichotomy(d, horizon)

@@ -568,8 +568,8 @@ def test_memoryless_learners_stay_below_the_best_where_memory_matters() -> None:
     assert best == pytest.approx(H - 0.5, abs=1e-12)
     assert without < best - 0.4
     for learner in (
-        MemorylessUCBVI(0.01), MemorylessUCBVI(0.01, pooled=True), MemorylessUCBVI(0.01, aligned=False),
-        MemorylessQLearning(0.003), MemorylessQLearning(0.003, pooled=True), MemorylessQLearning(0.003, aligned=False),
+        MemorylessUCBVI(0.01), MemorylessUCBVI(0.01, pooled=True), MemorylessUCBVI(0.01, aligned=True),
+        MemorylessQLearning(0.003), MemorylessQLearning(0.003, pooled=True), MemorylessQLearning(0.003, aligned=True),
     ):  # fmt: skip
         run = learn(problem, learner, 600, seed=1, best=best)
         assert run.values.max() <= without + 1e-12

@@ -55,6 +55,7 @@ from oldlight.policies import BlackoutPolicy
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
 THEORY = 1.0  # the c that is proved
+DEFAULT = 0.005  # the c that learns
 NODES = ("nodes", "child", "count", "first", "value", "choice")  # one row per visited information state
 OTHERS = ("corner", "level", "shown", "sizes", "draws", "sequences")
 FIRST = 1024
@@ -63,7 +64,7 @@ FIRST = 1024
 class LossUCBVI:
     """Algorithm 3; see the module's text, and `loss_ucbvi_kernels` for the arrays."""
 
-    def __init__(self, *, c: float = 0.02, replan: str = "full", ceiling: str = "horizon") -> None:
+    def __init__(self, *, c: float = DEFAULT, replan: str = "full", ceiling: str = "remaining") -> None:
         if replan not in ("full", "greedy"):
             raise ValueError(f'replan is {replan!r}, expected "full" or "greedy"')
         if ceiling not in ("horizon", "remaining"):

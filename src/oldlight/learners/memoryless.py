@@ -60,6 +60,9 @@ TIE = 1e-12
 class _Memoryless:
     """What both share: the newest visible states of an episode, and a policy of (h, o)."""
 
+    estimate: float
+    _kept: tuple[str, ...] = ()  # the arrays of a checkpoint
+
     def __init__(self, c: float, aligned: bool, pooled: bool) -> None:
         self.aligned = bool(aligned)
         self.c = checks.real("c", c)
@@ -105,8 +108,9 @@ class _Memoryless:
         return _choose(self.greedy, info)
 
     def _decide(self) -> None:
-        """The greedy policy of Q, ties at random."""
-        ties = self.q >= self.q.max(axis=2, keepdims=True) - TIE
+        """The greedy policy of min(M, Q), ties at random."""
+        q = np.minimum(self.q, self.remaining[:-1, None, None])
+        ties = q >= q.max(axis=2, keepdims=True) - TIE
         lots = self.rng.random(ties.shape)
         self.greedy = np.where(ties, lots, -1.0).argmax(axis=2).astype(action_type(self.setting.n_actions))
         for h, a in enumerate(self.setting.pending[: self.setting.horizon]):
@@ -141,8 +145,12 @@ class _Memoryless:
     # -- what an episode shows -------------------------------------------------------------------------------------
 
     def _read(self, episode: Episode) -> tuple[Ints, Ints, Ints]:
-        """(x_h, a_h, s_h) for h = 0..H−1: the cell to learn on, the action, and the state; −1 if it was lost."""
-        actions, states = episode.actions[episode.lead :], episode.states[episode.lead :]
+        """(x_h, a_h, s_h) for h = 0..H−1: the cell to learn on, the action, and the state; −1 if it was lost. Steps before
+        0 come first if they can be used: they are transitions of step 0."""
+        lead = episode.lead
+        if self.aligned and self.pooled:
+            return episode.states, episode.actions, episode.states
+        actions, states = episode.actions[lead:], episode.states[lead:]
         if self.aligned:
             return states, actions, states
         known = (episode.arrivals >= 0) & (episode.arrivals <= self.times[:, None])  # [h, step]
@@ -156,8 +164,6 @@ class _Memoryless:
 
     # -- checkpoints -----------------------------------------------------------------------------------------------
 
-    _kept: tuple[str, ...] = ()
-
     def state(self) -> dict[str, Any]:
         kept = {name: getattr(self, name) for name in ("q", "greedy", *self._kept)}
         return kept | {"estimate": np.array(self.estimate)}
@@ -169,8 +175,6 @@ class _Memoryless:
         self.estimate = float(state["estimate"])
         self._publish()
 
-    estimate: float
-
 
 def _choose(greedy: NDArray[Any], info: Information) -> int:
     return int(greedy[info.h, -1 if info.state is None else info.state])
@@ -181,7 +185,7 @@ class MemorylessUCBVI(_Memoryless):
 
     _kept = ("seen", "number", "paid", "paid_times")
 
-    def __init__(self, c: float = 0.02, *, aligned: bool = True, pooled: bool = False) -> None:
+    def __init__(self, c: float = 0.02, *, aligned: bool = False, pooled: bool = False) -> None:
         super().__init__(c, aligned, pooled)
 
     def _begin(self) -> None:
@@ -195,13 +199,13 @@ class MemorylessUCBVI(_Memoryless):
 
     def see(self, episode: Episode) -> None:
         x, a, s = self._read(episode)
-        H, R = self.setting.horizon, self.setting.rewards
-        row = np.zeros(H, dtype=np.int64) if self.pooled else self.times
-        h = self.times[:-1][(x[:-1] >= 0) & (x[1:] >= 0)]
+        R = self.setting.rewards
+        row = np.zeros(len(x), dtype=np.int64) if self.pooled else self.times
+        h = np.flatnonzero((x[:-1] >= 0) & (x[1:] >= 0))
         np.add.at(self.seen, (row[h], x[h], a[h]), 1)
         np.add.at(self.number, (row[h], x[h], a[h], x[h + 1]), 1.0)
         if not self.pays_known:
-            h = self.times[s >= 0]
+            h = np.flatnonzero(s >= 0)
             np.add.at(self.paid_times, (row[h], x[h], a[h]), 1)
             if self.pooled:
                 np.add.at(self.paid.transpose(1, 2, 0), (x[h], a[h]), R[:, s[h], a[h]].T)
@@ -235,7 +239,7 @@ class MemorylessQLearning(_Memoryless):
 
     _kept = ("seen",)
 
-    def __init__(self, c: float = 0.01, *, aligned: bool = True, pooled: bool = False) -> None:
+    def __init__(self, c: float = 0.01, *, aligned: bool = False, pooled: bool = False) -> None:
         super().__init__(c, aligned, pooled)
 
     def _begin(self) -> None:
@@ -250,22 +254,24 @@ class MemorylessQLearning(_Memoryless):
         x, a, s = self._read(episode)
         H, R = self.setting.horizon, self.setting.rewards
         scale = self.c * float(np.sqrt(H**3 * self.setting.log_term))
-        ends = range(H) if not self.pays_known else ()  # then the last step has something to learn too
-        steps = [h for h in range(H - 1, -1, -1) if s[h] >= 0 and (h in ends if h == H - 1 else x[h + 1] >= 0)]
+        end = len(x) - 1  # the entry of step H−1: nothing is known of what followed it
+        steps = [i for i in range(end - 1, -1, -1) if s[i] >= 0 and x[i + 1] >= 0]
+        if not self.pays_known and s[end] >= 0:
+            steps.insert(0, end)
         counts = {}
-        for h in steps:
-            row = 0 if self.pooled else h
-            self.seen[row, x[h], a[h]] += 1
-            counts[h] = int(self.seen[row, x[h], a[h]])
-        for u in range(H - 1 if not self.pays_known else H - 2, -1, -1):
-            following = self._value(u + 1)
-            for h in steps if self.pooled else [u] * (u in counts):
-                if h == H - 1 and u < H - 1:
-                    continue  # what followed the last step is not known
-                n = counts[h]
-                ahead = float(following[x[h + 1]]) if u < H - 1 else 0.0
-                target = float(R[u, s[h], a[h]]) + ahead + scale / np.sqrt(n)
-                self.q[u, x[h], a[h]] += (H + 1) / (H + n) * (target - self.q[u, x[h], a[h]])
-            self._blind(u)
+        for i in steps:
+            row = 0 if self.pooled else i
+            self.seen[row, x[i], a[i]] += 1
+            counts[i] = int(self.seen[row, x[i], a[i]])
+        for h in range(H - 2 if self.pays_known else H - 1, -1, -1):
+            following = self._value(h + 1)
+            for i in steps if self.pooled else [h] * (h in counts):
+                if i == end and h < H - 1:
+                    continue
+                n = counts[i]
+                ahead = float(following[x[i + 1]]) if h < H - 1 else 0.0
+                target = float(R[h, s[i], a[i]]) + ahead + scale / np.sqrt(n)
+                self.q[h, x[i], a[i]] += (H + 1) / (H + n) * (target - self.q[h, x[i], a[i]])
+            self._blind(h)
         self.estimate = self._start_value()
         self._decide()

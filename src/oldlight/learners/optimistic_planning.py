@@ -58,6 +58,7 @@ from oldlight.policies import BlackoutPolicy
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
 THEORY = 0.5**0.5  # the c that is proved
+DEFAULT = {"bonus": 0.005, "alternating": 0.05}  # the c that learns
 TIE = 1e-12
 ENOUGH = 1e-9  # an ascent that gains less than this has stopped
 ROUNDS = 50  # and it has never needed as many as this
@@ -85,7 +86,7 @@ class OptimisticPlanning:
         self,
         oracle: str = "bonus",
         *,
-        c: float = 0.02,
+        c: float | None = None,
         replan: str = "doubling",
         pooled: bool = False,
         clip: bool = True,
@@ -96,7 +97,7 @@ class OptimisticPlanning:
         if replan not in ("doubling", "full"):
             raise ValueError(f'replan is {replan!r}, expected "doubling" or "full"')
         self.oracle, self.replan, self.pooled, self.clip = oracle, replan, pooled, clip
-        self.c = checks.positive("c", c)
+        self.c = DEFAULT[oracle] if c is None else checks.positive("c", c)
         self.starts = checks.whole("starts", starts, least=1)
 
     def start(self, setting: Setting, rng: np.random.Generator) -> None:

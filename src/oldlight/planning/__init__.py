@@ -120,18 +120,19 @@ def _plan_delay(
     layout, need = checked_layout(problem, max_bytes)
     model = DelayModel(problem, layout)
     table = np.empty(layout.size, dtype=action_type(layout.n_actions))
-    kept: list[Stage] | None = [] if layout.size * 8 <= KEEP_VALUES else None
     with shown(progress, "planning") as tell:
-        first = Induction(model, table=table, kept=kept, progress=tell).run()
+        first = Induction(model, table=table, progress=tell).run()
     starts = by_start(problem, first)
     value = float(problem.initial @ starts)
     work = Work(layout.size, time.perf_counter() - began, need)
-    answers = partial(_q_delay, model, kept)
+    answers = partial(_q_delay, model, [])
     return Solution(problem, value, TablePolicy(layout, table), value, value, True, starts, work, answers)
 
 
-def _q_delay(model: DelayModel, kept: list[Stage] | None, info: Information) -> Floats:
-    following = kept[info.h + 1] if kept is not None else Induction(model).run(stop=info.h + 1)
+def _q_delay(model: DelayModel, kept: list[Stage], info: Information) -> Floats:
+    if not kept and model.layout.size * 8 <= KEEP_VALUES:
+        Induction(model, kept=kept).run()
+    following = kept[info.h + 1] if kept else Induction(model).run(stop=info.h + 1)
     _, b = newest(model.problem, info)
     return q_values(model, info.h, info.t, b, info.queue, info.waited, following)
 

@@ -41,7 +41,11 @@ from oldlight.successors import Successors
 
 Floats = NDArray[np.float64]
 Key = tuple[int, int]  # (m, δ)
-SMALL = 200_000  # entries of a block below which threads do not pay
+SMALL = 2_000_000  # multiplications of a block below which threads do not pay
+UNIT = 64  # threads share w in multiples of this
+DENSE_TILE = 128  # w at a time where successors are dense
+PRODUCT = 2**18  # multiplications up to which a product is not shared among threads by the library itself
+SHORT = 32  # up to this many w all actions go into one product
 
 
 class DelayModel:
@@ -99,9 +103,9 @@ class Induction:
     def run(self, stop: int = 0) -> Stage:
         """The stage of time `stop` (H gives what follows the last action)."""
         H = self.model.layout.horizon
-        stage = self.after_the_end()
         threads = thread_count()
         with ThreadPoolExecutor(threads) as pool:
+            stage = self.after_the_end(pool, threads)
             for h in range(H - 1, stop - 1, -1):
                 following, stage = stage, self._step(h, stage, pool, threads)
                 if self.kept is None:
@@ -120,7 +124,7 @@ class Induction:
         spare = self._spare.get(size)
         return spare.pop() if spare else np.empty(size)
 
-    def after_the_end(self) -> Stage:
+    def after_the_end(self, pool: ThreadPoolExecutor | None = None, threads: int = 1) -> Stage:
         """G_{H−m} as the block (m, 0) of time H, for every m that the last step needs."""
         layout = self.model.layout
         H, S = layout.horizon, layout.n_states
@@ -130,7 +134,7 @@ class Induction:
         G: dict[int, Floats] = {0: np.zeros((S, 1))}
         for m in range(1, max(lengths) + 1):
             t = H - m
-            G[m] = self._backup(t, 0, m, G[m - 1], None, np.ones(self.model.base(t, 0).shape), None, choices=1)
+            G[m] = self._backup(t, 0, m, G[m - 1], None, np.ones(self.model.base(t, 0).shape), None, 1, pool, threads)
             if m - 1 not in lengths and m - 1 in G:
                 del G[m - 1]
         return Stage({(m, 0): G[m] for m in lengths}, G.get(H))
@@ -196,26 +200,20 @@ class Induction:
         mix = mix.reshape(S, W, A, A) if mode == kernels.MIX else mix
         table = table.reshape(S, W, A) if keep else table
         shared = (v_wait, wait is not None, mode, given, mix, keep)
-        if pool is None or size < SMALL:
+        if pool is None or size * choices * successors.index.shape[1] < SMALL or (successors.dense and W <= SHORT):
             threads = 1
+        cuts = [min(-(-W // UNIT) * i // threads * UNIT, W) for i in range(threads + 1)]
+        lists = (successors.index, successors.weight, successors.count, base, theta)
+        work: Callable[..., None]
+        front: tuple[Any, ...]
         if successors.dense:
-            product = np.empty((choices, S * A, min(W, kernels.TILE)))
-            cuts = np.linspace(0, S, threads + 1).astype(int)
-            for w0 in range(0, W, kernels.TILE):
-                w1 = min(w0 + kernels.TILE, W)
-                tile = product if w1 - w0 == product.shape[2] else np.empty((choices, S * A, w1 - w0))
-                for a in range(choices):
-                    np.matmul(successors.matrix, v_next[:, a, w0:w1], out=tile[a])
-                tasks = [(tile, base, theta, *shared, int(i), int(j), w0, out, table) for i, j in _pairs(cuts)]
-                _share(pool, kernels.backup_dense, tasks)
+            work, front = _backup_dense, (successors.matrix, base, theta, v_next, shared)
+        elif mode == kernels.MAX:
+            work, front = kernels.backup_best, (*lists, v_next, v_wait, wait is not None, keep)
         else:
-            steps = max(1, min(threads * 4, W // kernels.TILE)) if threads > 1 else 1
-            cuts = (np.linspace(0, -(-W // kernels.TILE), steps + 1).astype(int) * kernels.TILE).clip(max=W)
             plain = (_NO_SPREAD, np.inf, _NO_SPREAD)  # no bonus on the variance, no clip, no noise
-            lists = (successors.index, successors.weight, successors.count, base, theta, *plain, v_next)
-            _share(
-                pool, kernels.backup_sparse, [(*lists, *shared, int(i), int(j), out, table) for i, j in _pairs(cuts)]
-            )
+            work, front = kernels.backup_sparse, (*lists, *plain, v_next, *shared)
+        _share(pool, work, [(*front, i, j, out, table) for i, j in pairwise(cuts) if j > i])
         return out.reshape(S, A**m)
 
     def _root(self, h: int, following: Stage) -> Floats:
@@ -253,17 +251,37 @@ _NO_MIX = np.empty((0, 0, 0, 0))
 _NO_SPREAD = np.empty((0, 0))
 
 
-def _pairs(cuts: NDArray[Any]) -> list[tuple[int, int]]:
-    return [(i, j) for i, j in pairwise(cuts.tolist()) if j > i]
-
-
 def _share(pool: ThreadPoolExecutor | None, work: Callable[..., None], tasks: list[tuple[Any, ...]]) -> None:
-    if pool is None or len(tasks) == 1:
-        for task in tasks:
-            work(*task)
-    else:
-        for job in [pool.submit(work, *task) for task in tasks]:
-            job.result()
+    """Do the tasks; this thread does the first itself."""
+    jobs = [] if pool is None else [pool.submit(work, *task) for task in tasks[1:]]
+    for task in tasks if pool is None else tasks[:1]:
+        work(*task)
+    for job in jobs:
+        job.result()
+
+
+def _backup_dense(
+    matrix: Floats, base: Floats, theta: Floats, v_next: Floats, shared: tuple[Any, ...], w_from: int, w_to: int,
+    out: Floats, table: NDArray[Any],
+) -> None:  # fmt: skip
+    """Dense successors for w_from..w_to: products, then the choice, tile by tile of w."""
+    from oldlight.planning import delay_kernels as kernels
+
+    finish: Callable[..., None] = kernels.backup_dense
+    S, choices, W = v_next.shape
+    if W <= SHORT:  # all actions in one product
+        product = (matrix @ v_next.reshape(S, choices * W)).reshape(-1, choices, W).swapaxes(0, 1)
+        finish(np.ascontiguousarray(product), base, theta, *shared, 0, out, table)
+        return
+    product = np.empty((choices, len(matrix), min(DENSE_TILE, w_to - w_from)))
+    for w0 in range(w_from, w_to, DENSE_TILE):
+        w1 = min(w0 + DENSE_TILE, w_to)
+        tile = product if w1 - w0 == product.shape[2] else np.empty((choices, len(matrix), w1 - w0))
+        rows = max(8, PRODUCT // (S * (w1 - w0)))
+        for a in range(choices):
+            for i in range(0, len(matrix), rows):
+                np.matmul(matrix[i : i + rows], v_next[:, a, w0:w1], out=tile[a, i : i + rows])
+        finish(tile, base, theta, *shared, w0, out, table)
 
 
 def _choose_now(x: Floats, given: Any, mix: Any, table: Any, mode: int, kernels: Any, keep: bool) -> Floats:

@@ -57,6 +57,103 @@ def _choose(a, x, best, top, arg, given, mix, noise, clip, mode, s, w0, n, q, sh
             best[j] += mix[s, w0 + j, q, a] * x[j]
 
 
+@nb.njit(nogil=True, cache=True, inline="always")
+def _interleave(rows, n, to):
+    """to[j·A + q] = rows[q, j]."""
+    A = len(rows)
+    for q in range(A):
+        row = rows[q]
+        k = q
+        for j in range(n):
+            to[k] = row[j]
+            k += A
+
+
+@nb.njit(nogil=True, cache=True, fastmath={"contract"})
+def backup_best(index, weight, count, base, theta, v_next, v_wait, waiting, keep, w_from, w_to, out, table):
+    """The best action, successors from lists: index/weight[s·A+q1, k], count[s·A+q1]; tiles of w in w_from..w_to."""
+    S, nA, _ = v_next.shape
+    A = base.shape[1]
+    x = np.empty(TILE)
+    bests = np.empty((A, TILE))
+    args = np.empty((A, TILE), table.dtype)
+    for w0 in range(w_from, w_to, TILE):
+        w1 = min(w0 + TILE, w_to)
+        n = w1 - w0
+        for s in range(S):
+            for q in range(A):
+                row = s * A + q
+                K = count[row]
+                th = theta[s, q]
+                r = base[s, q]
+                best = bests[q]
+                arg = args[q]
+                i = index[row, 0]
+                p = th * weight[row, 0]
+                i2 = index[row, 1] if K > 1 else i
+                p2 = th * weight[row, 1] if K > 1 else 0.0
+                waits = waiting and th < 1.0
+                a = 0
+                if K <= 2 and not waits:  # the common case: one sweep for the first action, one for each two more
+                    v = v_next[i, 0, w0:w1]
+                    v2 = v_next[i2, 0, w0:w1]
+                    for j in range(n):
+                        best[j] = r + p * v[j] + p2 * v2[j]
+                        arg[j] = 0
+                    a = 1
+                    while a + 1 < nA:
+                        v = v_next[i, a, w0:w1]
+                        v2 = v_next[i2, a, w0:w1]
+                        u = v_next[i, a + 1, w0:w1]
+                        u2 = v_next[i2, a + 1, w0:w1]
+                        one = args.dtype.type(a)
+                        two = args.dtype.type(a + 1)
+                        for j in range(n):
+                            y = r + p * v[j] + p2 * v2[j]
+                            z = r + p * u[j] + p2 * u2[j]
+                            later = z > y
+                            y = z if later else y
+                            which = two if later else one
+                            better = y > best[j]
+                            best[j] = y if better else best[j]
+                            arg[j] = which if better else arg[j]
+                        a += 2
+                while a < nA:
+                    v = v_next[i, a, w0:w1]
+                    v2 = v_next[i2, a, w0:w1]
+                    for j in range(n):
+                        x[j] = r + p * v[j] + p2 * v2[j]
+                    for k in range(2, K - 1, 2):
+                        p3 = th * weight[row, k]
+                        p4 = th * weight[row, k + 1]
+                        v3 = v_next[index[row, k], a, w0:w1]
+                        v4 = v_next[index[row, k + 1], a, w0:w1]
+                        for j in range(n):
+                            x[j] += p3 * v3[j] + p4 * v4[j]
+                    if K > 2 and K % 2 == 1:
+                        p3 = th * weight[row, K - 1]
+                        v3 = v_next[index[row, K - 1], a, w0:w1]
+                        for j in range(n):
+                            x[j] += p3 * v3[j]
+                    if waits:
+                        for j in range(n):
+                            x[j] += (1.0 - th) * v_wait[s, a, w0 + j, q]
+                    this = args.dtype.type(a)
+                    if a == 0:
+                        for j in range(n):
+                            best[j] = x[j]
+                            arg[j] = this
+                    else:
+                        for j in range(n):
+                            better = x[j] > best[j]
+                            best[j] = x[j] if better else best[j]
+                            arg[j] = this if better else arg[j]
+                    a += 1
+            _interleave(bests, n, out[s, w0:w1].reshape(n * A))
+            if keep:
+                _interleave(args, n, table[s, w0:w1].reshape(n * A))
+
+
 @nb.njit(nogil=True, cache=True, fastmath={"contract"})
 def backup_sparse(index, weight, count, base, theta, spread, clip, noise, v_next, v_wait, waiting, mode, given, mix, keep,
                   w_from, w_to, out, table):  # fmt: skip
@@ -120,28 +217,37 @@ def backup_sparse(index, weight, count, base, theta, spread, clip, noise, v_next
 
 
 @nb.njit(nogil=True, cache=True, fastmath={"contract"})
-def backup_dense(product, base, theta, v_wait, waiting, mode, given, mix, keep, s_from, s_to, w0, out, table):
-    """The same for one tile of w whose Σ_s2 P·V_next is ready: product[a, s·A+q1, j], for states s_from..s_to."""
+def backup_dense(product, base, theta, v_wait, waiting, mode, given, mix, keep, w0, out, table):
+    """The same for one tile of w whose Σ_s2 P·V_next is ready: product[a, s·A+q1, j]."""
     nA, _, n = product.shape
-    A = base.shape[1]
+    S, A = base.shape
     x = np.empty(n)
-    best = np.empty(n)
     top = np.empty(n)
-    arg = np.empty(n, np.int64)
-    for s in range(s_from, s_to):
+    bests = np.empty((A, n))
+    args = np.empty((A, n), table.dtype)
+    for s in range(S):
         for q in range(A):
             th = theta[s, q]
             r = base[s, q]
+            best = bests[q]
+            arg = args[q]
+            waits = waiting and th < 1.0
             for a in range(nA):
                 y = product[a, s * A + q]
+                if mode == MAX and a > 0 and not waits:
+                    this = args.dtype.type(a)
+                    for j in range(n):
+                        z = r + th * y[j]
+                        better = z > best[j]
+                        best[j] = z if better else best[j]
+                        arg[j] = this if better else arg[j]
+                    continue
                 for j in range(n):
                     x[j] = r + th * y[j]
-                if waiting and th < 1.0:
+                if waits:
                     for j in range(n):
                         x[j] += (1.0 - th) * v_wait[s, a, w0 + j, q]
                 _choose(a, x, best, top, arg, given, mix, NO_NOISE, np.inf, mode, s, w0, n, q, 0)
-            for j in range(n):
-                out[s, w0 + j, q] = best[j]
-            if keep:
-                for j in range(n):
-                    table[s, w0 + j, q] = arg[j]
+        _interleave(bests, n, out[s, w0 : w0 + n].reshape(n * A))
+        if keep:
+            _interleave(args, n, table[s, w0 : w0 + n].reshape(n * A))

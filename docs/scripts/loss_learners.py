@@ -1,0 +1,135 @@
+"""Learning behind a lossy link: regret of Algorithms 2 and 3 on the sensing chain, as the chance of seeing a state falls.
+
+    python docs/scripts/loss_learners.py            # table, and docs/loss_learners.png: some minutes
+    python docs/scripts/loss_learners.py --quick    # the same, small: under a minute
+    python docs/scripts/loss_learners.py --tune     # how the default constants were chosen, on other processes
+
+Theorem 2 of the paper covers λ > 1 − 1/A, here 0.8, and conjectures that this is a critical point. The runs are at λ = 0.95, 0.8
+and 0.5. Values of policies are exact; that of every tenth episode's policy stands for the ten.
+"""
+
+from __future__ import annotations
+
+import argparse
+import time
+from collections.abc import Callable, Iterator
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+import oldlight as ol
+from oldlight.checks import write_file
+from oldlight.instances import sensing_chain
+from oldlight.learners import compare, learn_seeds
+from oldlight.learners.loss_ucbvi import LossUCBVI
+from oldlight.learners.optimistic_planning import OptimisticPlanning
+
+RATES = (0.95, 0.8, 0.5)
+LEARNERS: dict[str, Callable[..., Any]] = {
+    "OptimisticPlanning, bonus": OptimisticPlanning,
+    "LossUCBVI": LossUCBVI,
+    "LossUCBVI, ceiling H": partial(LossUCBVI, ceiling="horizon"),
+}
+
+
+def uniform_value(problem: ol.ImpairedMDP) -> float:
+    """The value of acting at random: no information is used, so the law of the state is enough."""
+    b, value = problem.initial, 0.0
+    for h in range(problem.horizon):
+        value += float(b @ problem.rewards_at(h).mean(axis=1))
+        b = b @ problem.transitions_at(h).mean(axis=1)
+    return value
+
+
+def show(episodes: int, seeds: int, every: int, picture: Path | None) -> None:
+    """The table, and the picture if asked for."""
+    from matplotlib.figure import Figure
+
+    figure = Figure(figsize=(12, 4.2), layout="constrained")
+    axes = figure.subplots(1, len(RATES), sharey=True)
+    print(f"sensing chain p = 0.8, S = 20, A = 5, H = 10, cold start; K = {episodes:,}, {seeds} seeds: mean ± sd over seeds")
+    print("| λ | learner | best value | regret | share of acting at random | gap over the last tenth | exponent | s per run |")
+    print("|---|---|---|---|---|---|---|---|")
+    for rate, ax in zip(RATES, axes, strict=True):
+        problem = ol.ImpairedMDP(sensing_chain(0.8), ol.Loss(seen=rate))
+        best = ol.solve(problem).value
+        random = best - uniform_value(problem)
+        drawn, labels = [], []
+        for name, make in LEARNERS.items():
+            runs = learn_seeds(problem, make, episodes, seeds=range(seeds), best=best, every=every)
+            total = np.array([run.regret[-1] for run in runs])
+            last = np.array([run.gaps[-episodes // 10 :].mean() for run in runs])
+            spread = [x.std(ddof=1) if seeds > 1 else 0.0 for x in (total, last)]
+            print(
+                f"| {rate} | {name} | {best:.3f} | {total.mean():,.0f} ± {spread[0]:,.0f} | {total.mean() / (episodes * random):.3f} "
+                f"| {100 * last.mean() / best:.1f} ± {100 * spread[1] / best:.1f} % | {np.mean([run.growth() for run in runs]):.2f} "
+                f"| {np.mean([run.seconds.sum() for run in runs]):.1f} |",
+                flush=True,
+            )
+            drawn += runs
+            labels += [name] * len(runs)
+        compare(drawn, ax=ax, labels=labels)
+        ax.plot([1, episodes], [random, random * episodes], color="0.6", linestyle=":", label="acting at random")
+        ax.set_title(f"λ = {rate}" + (" = 1 − 1/A" if rate == 0.8 else " < 1 − 1/A" if rate < 0.8 else " > 1 − 1/A"))
+        ax.set_ylabel("cumulative regret" if ax is axes[0] else "")
+        ax.legend(frameon=False)
+    if picture is not None:
+        write_file(picture, lambda stream: figure.savefig(stream, format="png", dpi=120))
+        print(f"wrote {picture.name}")
+
+
+def others() -> Iterator[tuple[str, ol.TabularMDP]]:
+    """Processes that are not reported on: three random ones, and FrozenLake."""
+    for seed, (S, A, H) in zip((100, 101, 102), ((6, 3, 6), (10, 4, 8), (5, 2, 10)), strict=True):
+        rng = np.random.default_rng(seed)
+        P = rng.dirichlet(np.full(S, 0.3), size=(S, A))
+        R = rng.random((S, A)) * (rng.random((S, 1)) < 0.4)
+        yield f"random, S={S}, A={A}, H={H}", ol.TabularMDP(P, R, horizon=H)
+    yield "FrozenLake 4x4, H=12", ol.TabularMDP.from_gymnasium("FrozenLake-v1", 12)
+
+
+def tune(episodes: int, seeds: int) -> None:
+    """Regret as a share of that of acting at random, for each c; the geometric mean over processes and rates."""
+    tuned: dict[str, tuple[Callable[..., Any], tuple[float, ...]]] = {
+        "OptimisticPlanning, bonus": (OptimisticPlanning, (0.001, 0.002, 0.005, 0.01, 0.02, 0.05)),
+        "OptimisticPlanning, alternating": (partial(OptimisticPlanning, "alternating"), (0.01, 0.02, 0.05, 0.1, 0.2)),
+        "LossUCBVI": (LossUCBVI, (0.001, 0.002, 0.005, 0.01, 0.02, 0.05)),
+        "LossUCBVI, ceiling H": (partial(LossUCBVI, ceiling="horizon"), (0.001, 0.002, 0.005, 0.01, 0.02, 0.05)),
+    }
+    for name, (make, constants) in tuned.items():
+        shares = []
+        for title, mdp in others():
+            for rate in RATES:
+                problem = ol.ImpairedMDP(mdp, ol.Loss(seen=rate))
+                best = ol.solve(problem).value
+                scale = episodes * (best - uniform_value(problem))
+                runs = [
+                    learn_seeds(problem, partial(make, c=c), episodes, seeds=range(seeds), best=best, every=10)
+                    for c in constants
+                ]
+                shares.append([np.mean([run.regret[-1] for run in some]) / scale for some in runs])
+                print(f"  {name} | {title}, λ = {rate} | " + "  ".join(f"{x:.3f}" for x in shares[-1]), flush=True)
+        print(f"{name} | c | " + "  ".join(f"{c:g}" for c in constants))
+        print(f"{name} | geometric mean | " + "  ".join(f"{x:.3f}" for x in np.exp(np.log(shares).mean(axis=0))))
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--quick", action="store_true", help="small: 500 episodes, 2 seeds, no picture")
+    parser.add_argument("--tune", action="store_true", help="choose the constants instead")
+    parser.add_argument("--episodes", type=int, default=None)
+    parser.add_argument("--seeds", type=int, default=None)
+    given = parser.parse_args()
+    began = time.perf_counter()
+    if given.tune:
+        tune(given.episodes or (200 if given.quick else 2000), given.seeds or (1 if given.quick else 2))
+    else:
+        picture = None if given.quick else Path(__file__).resolve().parents[1] / "loss_learners.png"
+        show(given.episodes or (500 if given.quick else 10_000), given.seeds or (2 if given.quick else 4), 10, picture)
+    print(f"{time.perf_counter() - began:.0f} s")
+
+
+if __name__ == "__main__":
+    main()

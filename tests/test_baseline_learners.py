@@ -624,6 +624,22 @@ def test_memoryless_counts_by_hand() -> None:
     assert truth.number[0, 1, 0, 1] == 1
     assert truth.number[1, 1, 1, 0] == 1
     assert truth.number.sum() == 2
+    pooled = MemorylessUCBVI(aligned=True, pooled=True)  # the step before step 0 is one of step 0
+    pooled.start(setting, np.random.default_rng(0))
+    pooled.see(episode)
+    assert pooled.number[0, 0, 1, 1] == pooled.number[0, 1, 0, 1] == pooled.number[0, 1, 1, 0] == 1
+    assert pooled.number.sum() == 3
+    # Q-learning from the screen, the last step first; the first visit has α = 1, a second one in the same cell (H + 1)/(H + 2)
+    b, most = 0.01 * math.sqrt(27 * setting.log_term), [sum(r.max() for r in R[h:]) for h in range(3)]
+    q = MemorylessQLearning(0.01)
+    q.start(setting, np.random.default_rng(0))
+    q.see(episode)
+    last = R[2, 0, 1] + b
+    assert q.q[2, 1, 1] == pytest.approx(last, abs=1e-12)
+    middle = R[1, 1, 1] + max(min(last, most[2]), most[2]) + b  # the other action was not met
+    assert q.q[1, 1, 1] == pytest.approx(middle, abs=1e-12)
+    q.see(episode)
+    assert q.q[2, 1, 1] == pytest.approx(last / 5 + 4 / 5 * (R[2, 0, 1] + b / math.sqrt(2)), abs=1e-12)
 
 
 # -- what they refuse -------------------------------------------------------------------------------------------------

@@ -27,21 +27,20 @@ def _draw(cumulative, u):
 
 
 @nb.njit(nogil=True, cache=True, inline="always")
-def _observe(e, h, lead, A, lost, settles, agent):
+def _observe(e, h, lead, A, loses, lost, settles, agent):
     """What reaches the agent at time h, in order and at most one: an observation, or the news that it is lost."""
     u = agent[4, e] + 1
     if u <= h and settles[u + lead, e] == h:
         agent[4, e] = u
-        if not lost[u + lead if len(lost) > 1 else 0, e if len(lost) > 1 else 0]:
+        if not loses or not lost[u + lead, e]:
             t = agent[0, e]
             gone = u - t if t >= -lead else u + lead  # actions that leave the queue
             agent[0, e] = u
             agent[1, e] -= gone
-            if agent[1, e] == 0:
-                agent[2, e] = 0
-            else:
-                for _ in range(gone):
-                    agent[2, e] = np.int64((agent[2, e] + 0.5) / A)  # code // A, without the slow division of integers
+            code = agent[2, e] if agent[1, e] > 0 else 0
+            for _ in range(gone if code > 0 else 0):
+                code = np.int64((code + 0.5) * (1.0 / A))  # code // A, without the slow division of integers
+            agent[2, e] = code
             agent[3, e] = 0
             return
     agent[3, e] += 1
@@ -67,7 +66,7 @@ def begin(initial, index, cumulative, first, cap, lead, A, lost, draw_state, dra
             settles[lead, e] = lead
         else:
             settles[0, e] = min(_draw(first, draw_link[0, e]), cap) if len(first) > 1 else 0
-        _observe(e, 0, lead, A, lost, settles, agent)
+        _observe(e, 0, lead, A, len(lost) > 1, lost, settles, agent)
 
 
 @nb.njit(nogil=True, cache=True)
@@ -77,6 +76,7 @@ def play(mode, h_from, h_to, index, cumulative, rewards, interarrival, cap, lead
     """Steps h_from..h_to of every episode: choose, act, move on, and see what arrives."""
     H, S, A = rewards.shape
     random_link = interarrival.shape[3] > 1
+    loses = len(lost) > 1
     for h in range(h_from, h_to):
         i = h + lead
         step = min(h, index.shape[0] - 1)
@@ -131,5 +131,5 @@ def play(mode, h_from, h_to, index, cumulative, rewards, interarrival, cap, lead
                     settle += _draw(interarrival[at], draw_link[h + 1, e])
                     settle = min(settle, h + 1 + cap)
                 settles[i + 1, e] = settle
-                _observe(e, h + 1, lead, A, lost, settles, agent)
+                _observe(e, h + 1, lead, A, loses, lost, settles, agent)
         earned[h] += total

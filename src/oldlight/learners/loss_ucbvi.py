@@ -32,8 +32,8 @@ Memory follows what was visited: at most H nodes of A entries, and H next states
 
 **Options.** replan "full": every visited τ is backed up after every episode, as in the paper. "greedy": only those that the
 episode met, last step first, with values that never rise (Efroni et al. 2019 do this in ordinary processes); the others keep
-their action until they are met. ceiling "horizon": the H of the formulas above, as in the paper; "remaining": H − h in its
-place, what is left to earn at step h, which is as valid and sharper.
+their action until they are met. clip "H": the H at which Q is cut, and which unvisited pairs have, as in the paper; "remaining":
+Σ_{i ≥ h} max r_i ≤ H − h in its place, what is left to earn at step h: as valid, and sharper.
 
 Actions whose Q agree to 1e-12 are drawn from at random, once per back-up. A τ never visited has nothing to go by: its action is
 drawn uniformly, anew after each episode, one draw for each (t, s_t, number of actions since).
@@ -48,7 +48,7 @@ from numpy.typing import NDArray
 
 from oldlight import checks
 from oldlight.information import Information
-from oldlight.learners.optimistic_planning import lost_and_never_late
+from oldlight.learners.optimistic_planning import left_to_earn, lost_and_never_late
 from oldlight.learners.protocol import Episode, Setting
 from oldlight.policies import BlackoutPolicy
 
@@ -64,19 +64,20 @@ FIRST = 1024
 class LossUCBVI:
     """Algorithm 3; see the module's text, and `loss_ucbvi_kernels` for the arrays."""
 
-    def __init__(self, *, c: float = DEFAULT, replan: str = "full", ceiling: str = "remaining") -> None:
+    def __init__(self, *, c: float = DEFAULT, replan: str = "full", clip: str = "remaining") -> None:
         if replan not in ("full", "greedy"):
             raise ValueError(f'replan is {replan!r}, expected "full" or "greedy"')
-        if ceiling not in ("horizon", "remaining"):
-            raise ValueError(f'ceiling is {ceiling!r}, expected "horizon" or "remaining"')
-        self.c, self.replan, self.ceiling = checks.positive("c", c), replan, ceiling
+        if clip not in ("remaining", "H"):
+            raise ValueError(f'clip is {clip!r}, expected "remaining" or "H"')
+        self.c, self.replan, self.clip = checks.positive("c", c), replan, clip
 
     def start(self, setting: Setting, rng: np.random.Generator) -> None:
         lost_and_never_late(setting, "LossUCBVI")
         H, S, A = setting.horizon, setting.n_states, setting.n_actions
         self.setting, self.rng, self.iota = setting, rng, setting.log_term
-        left = np.append(float(H), np.arange(H, 0.0, -1.0))  # at the node before the start, then at steps 0..H−1
-        self.top: Floats = np.full(H + 1, float(H)) if self.ceiling == "horizon" else left
+        self.top: Floats = np.full(H + 1, float(H))  # at the node before the start, then at steps 0..H−1
+        if self.clip == "remaining":
+            self.top[1:] = left_to_earn(setting)
         self.episodes = 0
         self.nodes: Ints = np.full((FIRST, 5), -1, dtype=np.int64)
         self.child: Ints = np.full((FIRST, A), -1, dtype=np.int64)

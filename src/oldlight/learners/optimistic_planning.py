@@ -20,8 +20,9 @@ not cut off (that is no longer a ball, and its best point no longer a sort). The
 "bonus"         plan exactly for p̂ with the reward r + min(H, c·H·√(S·ι/N_h(s, a))), the bonus H where N = 0, and none at step
                 H−1. By the simulation lemma this is at least max over θ in B^k of V_θ^π for every executable π at once:
                 whenever the truth is in B^k, `estimate` is at least the best executable value. It keeps the rate of
-                Proposition 6 in H, S, A and K. `clip`: the value of a *seen* state at step h is cut at H − h, which no model
-                exceeds. Values of beliefs are not cut: they stay convex, and the planner's bounds need that.
+                Proposition 6 in H, S, A and K. clip "remaining": the value of a *seen* state at step h is cut at
+                Σ_{i ≥ h} max r_i ≤ H − h, which no model exceeds (values of beliefs are not cut: they stay convex, and the
+                planner's bounds need that); "none": nothing is cut but `estimate`, at H.
 "alternating"   ascend in π and θ by turns. Policy step: the exact plan for θ. Model step: the value of a fixed π is linear in
                 the rows of one step h together, so these move to their best points of their balls, a sort each (as in the inner
                 maximum of UCRL2), last step first. Rows that π does not reach change nothing for it; they move to where a seen
@@ -51,6 +52,7 @@ from numpy.typing import NDArray
 from oldlight import checks
 from oldlight.channels import LossChannel
 from oldlight.information import Information
+from oldlight.learners.delayed_ucbvi import rewards_in_unit_interval
 from oldlight.learners.protocol import Episode, Setting
 from oldlight.planning.loss import Search, advance
 from oldlight.policies import BlackoutPolicy
@@ -70,13 +72,13 @@ def lost_and_never_late(setting: Setting, who: str) -> Floats:
         raise ValueError(f"{who} learns behind Loss(...) alone, without delay; the channel is {setting.channel!r}")
     if not (isinstance(setting.channel, LossChannel) and setting.channel.independent):
         raise ValueError(f"{who} needs independent losses, Loss(...); {setting.channel!r} remembers")
-    worst = np.unravel_index(int(np.abs(setting.rewards - 0.5).argmax()), setting.rewards.shape)
-    if not 0.0 <= setting.rewards[worst] <= 1.0:
-        h, s, a = (int(i) for i in worst)
-        raise ValueError(
-            f"rewards[h={h}, s={s}, a={a}] is {setting.rewards[worst]:.12g}; {who} needs rewards in [0, 1]: rescale them"
-        )
+    rewards_in_unit_interval(setting)
     return setting.seen
+
+
+def left_to_earn(setting: Setting) -> Floats:
+    """Σ_{i ≥ h} max r_i ≤ H − h for each step h: no value exceeds it."""
+    return np.cumsum(setting.rewards.max(axis=(1, 2))[::-1])[::-1].copy()
 
 
 class OptimisticPlanning:
@@ -89,13 +91,15 @@ class OptimisticPlanning:
         c: float | None = None,
         replan: str = "doubling",
         pooled: bool = False,
-        clip: bool = True,
+        clip: str = "remaining",
         starts: int = 3,
     ) -> None:
         if oracle not in ("bonus", "alternating"):
             raise ValueError(f'oracle is {oracle!r}, expected "bonus" or "alternating"')
         if replan not in ("doubling", "full"):
             raise ValueError(f'replan is {replan!r}, expected "doubling" or "full"')
+        if clip not in ("remaining", "none"):
+            raise ValueError(f'clip is {clip!r}, expected "remaining" or "none"')
         self.oracle, self.replan, self.pooled, self.clip = oracle, replan, pooled, clip
         self.c = DEFAULT[oracle] if c is None else checks.positive("c", c)
         self.starts = checks.whole("starts", starts, least=1)
@@ -103,7 +107,9 @@ class OptimisticPlanning:
     def start(self, setting: Setting, rng: np.random.Generator) -> None:
         self.seen = lost_and_never_late(setting, "OptimisticPlanning")
         if self.pooled and not setting.stationary:
-            raise ValueError("pooled=True counts all steps together; the transitions of this process change with the step")
+            raise ValueError(
+                "pooled counts are for stationary transitions; this process has one law per step: pooled=False"
+            )
         self.setting, self.rng = setting, rng
         H, S, A = setting.horizon, setting.n_states, setting.n_actions
         self.counts: Ints = np.zeros((1 if self.pooled else max(H - 1, 1), S, A, S), dtype=np.int64)
@@ -147,12 +153,13 @@ class OptimisticPlanning:
             value, table, p = self._alternate(p, radius)
             rewards, search = setting.rewards, None
         self.planned: Ints = self.counts.sum(axis=3)
-        self._take(p, rewards, min(value, float(H)), table, search)
+        most = left_to_earn(setting)[0] if self.clip == "remaining" else float(H)
+        self._take(p, rewards, min(value, float(most)), table, search)
 
     def _solve(self, p: Floats, rewards: Floats) -> Search:
-        H = self.setting.horizon
-        cut = self.clip and self.oracle == "bonus"
-        return solved(Search(p, rewards, self.seen), np.arange(H, 0.0, -1.0) if cut else np.full(H, np.inf))
+        cut = self.clip == "remaining" and self.oracle == "bonus"
+        ceiling = left_to_earn(self.setting) if cut else np.full(self.setting.horizon, np.inf)
+        return solved(Search(p, rewards, self.seen), ceiling)
 
     def _take(self, p: Floats, rewards: Floats, value: float, table: Ints, search: Search | None) -> None:
         """Play this plan from now on; the policy stays the same object if nothing has changed in it."""
@@ -164,7 +171,8 @@ class OptimisticPlanning:
         """The planned action where the actions since the newest observation were not the plan's."""
         if self._search is None:
             self._search = self._solve(self._p, self._rewards)
-        b = self.setting.initial[None] if info.t is None else np.eye(self.setting.n_states)[[info.state]]
+        known = info.t is not None and info.state is not None
+        b = np.eye(self.setting.n_states)[info.state, None] if known else self.setting.initial[None]
         for i, a in enumerate(info.queue):
             b = b @ self._p[min((info.t or 0) + i, len(self._p) - 1), :, a]
         return int(self._search.visit(info.h, b, np.zeros(1, dtype=np.int64))[0, 2])
@@ -224,9 +232,9 @@ def plan_sequences(search: Search, initial: Floats, rng: np.random.Generator) ->
     """The plan as sequences[t + 1, s, 0, j] of a BlackoutPolicy, ties broken at random."""
     H, S = search.U, search.S
     table = np.zeros((H + 1, S, 1, H), dtype=np.int64)
-    B = np.zeros((0, S))  # the beliefs of the blackouts under way: the one from the start, then those from (t, s), t < h
+    B = initial[None]  # the beliefs of the blackouts under way: the one from the start, then those from (t, s), t < h
     for h in range(H):
-        B = np.concatenate([initial[None] if h == 0 else B, np.eye(S)])
+        B = np.concatenate([B, np.eye(S)])
         acts = _best_actions(search, h, B, rng)
         table[0, 0, 0, h] = acts[0]
         for t in range(h + 1):
@@ -250,7 +258,8 @@ def _best_actions(search: Search, h: int, B: Floats, rng: np.random.Generator) -
         q[:] = -np.inf
         q[i, a] = settled + stay * deeper
     good = q >= q.max(axis=1, keepdims=True) - tie
-    return np.where(good, rng.random(q.shape), -1.0).argmax(axis=1)
+    chosen: Ints = np.where(good, rng.random(q.shape), -1.0).argmax(axis=1)
+    return chosen
 
 
 def furthest(p: Floats, radius: Floats, direction: Floats) -> Floats:

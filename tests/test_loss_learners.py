@@ -264,7 +264,7 @@ def test_the_estimates_converge() -> None:
 
 
 def plainly(problem: ol.ImpairedMDP, episodes: list[Episode], c: float, iota: float, top: Any) -> tuple[Any, Any]:
-    """Algorithm 3's value iteration from a list of episodes, with dictionaries: V by information state, and of the start."""
+    """Algorithm 3's value iteration from a list of episodes, with dictionaries: V of each τ, and of the start."""
     H, R, k = problem.horizon, problem.mdp.rewards, len(episodes)
     counts: dict[Any, Counter[int]] = {}
     visited: set[Information] = set()
@@ -415,7 +415,11 @@ def test_alternating_lies_between_its_policy_at_the_estimate_and_the_bonus_oracl
     counts, c = random_counts(rng, problem), float(rng.choice([0.05, 0.2, 0.7]))
     found = {}
     for name in ("alternating", "bonus", "unclipped"):
-        learner = OptimisticPlanning("alternating" if name == "alternating" else "bonus", c=c, clip="none" if name == "unclipped" else "remaining")
+        oracle, clip = (
+            ("alternating" if name == "alternating" else "bonus"),
+            ("none" if name == "unclipped" else "remaining"),
+        )
+        learner = OptimisticPlanning(oracle, c=c, clip=clip)
         found[name] = begun(learner, problem)
         learner.counts[:] = counts
         learner._plan()
@@ -462,7 +466,8 @@ def test_optimism_holds_with_the_constant_of_the_theory_and_fails_with_a_tiny_on
         assert (run.estimates >= best).all()
         assert run.estimates[-1] < most - 0.1  # and it says something: it is below what the rewards alone say
     below = [
-        learn(problem, OptimisticPlanning(c=1e-4), 300, seed=seed, every=300).estimates.min() < best for seed in range(5)
+        learn(problem, OptimisticPlanning(c=1e-4), 300, seed=seed, every=300).estimates.min() < best
+        for seed in range(5)
     ]
     assert sum(below) >= 3
 

@@ -1,6 +1,6 @@
 """Regret under delay on the sensing chain: Algorithm 1, posterior sampling, and what people run instead.
 
-    python docs/scripts/learning.py OUT [--quick] [--workers N]
+    python docs/scripts/learning.py OUT [--quick] [--workers N] [--delays 0,1,2,3]
 
 sensing_chain(0.8), constant delays 0..3, warm start, H = 10, 10,000 episodes, 5 seeds (paired: seed k gives every learner the
 same luck). Prints the table, writes OUT/learning.png and OUT/learning.csv. Policies are valued exactly, every tenth episode.
@@ -36,10 +36,10 @@ LEARNERS: dict[str, Any] = {
 }
 
 
-def main(out: str, quick: bool, workers: int) -> None:
+def main(out: str, quick: bool, workers: int, delays: tuple[int, ...]) -> None:
     from matplotlib.figure import Figure
 
-    seeds, episodes, delays = (range(2), 500, (0, 1)) if quick else (range(5), 10_000, (0, 1, 2, 3))
+    seeds, episodes = (range(2), 500) if quick else (range(5), 10_000)
     rows = ["delay,learner,regret mean,regret sd,last gap %,gap % at 1000,growth exponent,best"]
     figure = Figure(figsize=(12, 6.5), layout="constrained")
     axes = figure.subplots(2, (len(delays) + 1) // 2).flat
@@ -72,6 +72,10 @@ def main(out: str, quick: bool, workers: int) -> None:
 
 
 if __name__ == "__main__":
-    words = [w for w in sys.argv[1:] if not w.startswith("--")]
-    count = int(sys.argv[sys.argv.index("--workers") + 1]) if "--workers" in sys.argv else 1
-    main(words[0] if words else "out", "--quick" in sys.argv, count)
+
+    def option(name: str, default: str) -> str:
+        return sys.argv[sys.argv.index(name) + 1] if name in sys.argv else default
+
+    target = sys.argv[1] if len(sys.argv) > 1 and not sys.argv[1].startswith("--") else "out"
+    wanted = tuple(int(x) for x in option("--delays", "0,1,2,3").split(","))
+    main(target, "--quick" in sys.argv, int(option("--workers", "1")), wanted)

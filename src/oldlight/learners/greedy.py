@@ -93,7 +93,13 @@ class GreedyTable:
         return FunctionPolicy(partial(self.choose, model), self.tables.setting.n_actions)
 
     def state(self) -> dict[str, Any]:
-        parts = {"plain": self.plain, "keys": self.keys, "values": self.values, "used": self.used, "salt": np.array(self.salt)}
+        parts = {
+            "plain": self.plain,
+            "keys": self.keys,
+            "values": self.values,
+            "used": self.used,
+            "salt": np.array(self.salt),
+        }
         return {f"greedy.{name}": array for name, array in parts.items()}
 
     def restore(self, state: dict[str, Any]) -> None:

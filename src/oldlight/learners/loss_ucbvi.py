@@ -1,42 +1,45 @@
 """`LossUCBVI`: Algorithm 3 of the paper, for lost observations whose rate is not known.
 
-Steps are counted from 0 (the paper counts from 1): s_h is the state of step h = 0..H−1, and λ_h the chance that it is seen. The
-information state is τ_h = (t, s_t, a_t..a_{h−1}): the newest seen state and the actions since, or all actions if nothing was
-seen. K episodes, failure probability γ, ι = log(S·A·H·K/γ), rewards in [0, 1] and known.
+Steps are counted from 0 (the paper counts from 1): s_h is the state of step h = 0..H−1, λ_h the chance that it is seen.
+The information state is τ_h = (t, s_t, a_t..a_{h−1}): the newest seen state and the actions since, or all actions if
+nothing was seen. K episodes, failure probability γ, ι = log(S·A·H·K/γ), rewards in [0, 1] and known.
 
     For each episode k: play the policy, then
-      1. count  N_h(τ, a, s2) += 1  for every h with s_{h+1} = s2 seen after acting a on τ_h = τ;  N_h(τ, a) = Σ_s2 N_h(τ, a, s2)
-      2. p̂_h(s2|τ, a) = N_h(τ, a, s2)/N_h(τ, a);   λ̂_h = share of the episodes so far in which s_h was *seen*
-         (the paper counts the lost ones and uses the figure as the rate of seen ones)
+      1. count  N_h(τ, a, s2) += 1  wherever s_{h+1} = s2 was seen after acting a on τ_h = τ;  N_h(τ, a): its sum over s2
+      2. p̂_h(s2|τ, a) = N_h(τ, a, s2)/N_h(τ, a);   λ̂_h = the share of the k episodes so far in which s_h was *seen*
+         (the paper counts the lost ones, and then uses the figure as the rate of seen ones)
       3. optimistic value iteration, h = H−1..0, over the visited τ only:
            Q_h(τ, a) = min( H,  r̂_h(τ, a) + λ̂_{h+1} Σ_s2 p̂_h(s2|τ, a)·V_{h+1}(s2) + (1 − λ̂_{h+1})·V_{h+1}(τ, a)
                                 + c·H·( √(H·ι/N_h(τ, a)) + √(ι/k) ) ),       V_h = max_a Q_h
-         where V_{h+1}(s2) is the value of having seen s2, and (τ, a) is τ with a appended; Q = H where N_h(τ, a) = 0, and V = H
-         for a τ never visited. At h = H−1 there is only the reward.
+         where V_{h+1}(s2) is the value of having seen s2, and V_{h+1}(τ, a) that of τ with a appended. Q = H where
+         N_h(τ, a) = 0, and V = H for a τ never visited. At h = H−1 there is only the reward.
       4. π_h(τ) = argmax_a Q_h(τ, a)
 
-**The reward of τ.** Where s_h was seen it is r_h(s_h, a). Otherwise it is b̂_h·r_h(:, a), with the belief estimated from the
-episodes in which s_h *was* seen after the same parent: b̂_h(·|τ_h) = p̂_{h−1}(·|τ_{h−1}, a_{h−1}), and the bonus c·√(H·ι/N) of that
-parent count, N = N_{h−1}(τ_{h−1}, a_{h−1}) (a reward is at most 1, so without the factor H). With a parent count of 0, Q = H. Before
-step 0 stands one more node without reward, so that h = 0 follows the same rule: its next state is s_0, and the belief of an
-unseen s_0 is the share of each state among the first states seen. Its V is `estimate`. (The paper's bonus ignores the count
-behind its own belief estimate.)
+**The reward of τ.** Where s_h was seen it is r_h(s_h, a). Otherwise it is b̂_h·r_h(:, a), the belief estimated from the
+episodes in which s_h *was* seen after the same parent, b̂_h(·|τ_h) = p̂_{h−1}(·|τ_{h−1}, a_{h−1}), plus the bonus
+c·√(H·ι/N) of that parent count N = N_{h−1}(τ_{h−1}, a_{h−1}); a reward is at most 1, so there is no factor H. With a
+parent count of 0, Q = H. (The paper's bonus ignores the count behind its own belief estimate.) Before step 0 stands one
+more node, without reward, so that h = 0 follows the same rules: the belief of an unseen s_0 is the share of each state
+among the first states seen. The V of that node is `estimate`.
 
-**What is guaranteed.** With c = 1, `THEORY`, all Q are at least the optimal ones with probability 1 − γ. There are at most
-6·S·A^H pairs (τ, a). By Hoeffding's inequality, and a third of γ for each of the three: p̂·V* is off by at most H·√(L/(2N)) and
-b̂·r by √(L/(2N)) for all of them and all N ≤ K at once, L = log(36·S·A^H·K/γ) ≤ 2·H·ι; λ̂ by √(log(6·H·K/γ)/(2k)) ≤ √(ι/k), and it
-multiplies a difference of two values, at most H. With such a c nothing is learnt in any number of episodes that one would run.
-{default}
+**What is guaranteed.** With c = 1, `THEORY`, every Q is at least the optimal one with probability 1 − γ. There are at
+most 6·S·A^H pairs (τ, a). By Hoeffding's inequality, with γ/3 for each of the three, for all of them and all N ≤ K at
+once: p̂·V* is off by at most H·√(L/(2N)), b̂·r by √(L/(2N)), with L = log(36·S·A^H·K/γ) ≤ 2·H·ι; λ̂ by at most
+√(log(6·H·K/γ)/(2k)) ≤ √(ι/k), and it multiplies a difference of two values, at most H. With this c nothing is learnt in
+any number of episodes that one would run. The default c was measured on processes and rates that are reported nowhere
+else (docs/scripts/loss_learners.py --tune; docs/loss_learners.md has the figures): the largest constant whose regret,
+relative to the best constant's and averaged, is within 1.5 times the best. It carries no guarantee. Theorem 2 bounds
+the regret where λ > 1 − 1/A; below that the paper has no bound. A step that is never seen (λ_h = 0) is never learnt about.
 
-Memory follows what was visited: at most H nodes of A entries, and H next states, per episode; never S·A^H.
+Memory follows what was visited: per episode at most H nodes of A entries, and H next states; never S·A^H.
 
-**Options.** replan "full": every visited τ is backed up after every episode, as in the paper. "greedy": only those that the
-episode met, last step first, with values that never rise (Efroni et al. 2019 do this in ordinary processes); the others keep
-their action until they are met. clip "H": the H at which Q is cut, and which unvisited pairs have, as in the paper; "remaining":
-Σ_{i ≥ h} max r_i ≤ H − h in its place, what is left to earn at step h: as valid, and sharper.
+**Options.** replan "full": every visited τ is backed up after every episode, as in the paper. "greedy": only those that
+the episode met, last step first, with values that never rise (Efroni et al. 2019 do this in ordinary processes); the
+others keep their action until they are met. clip "H": the H at which Q is cut, and which unvisited pairs have, as in
+the paper; "remaining": Σ_{i ≥ h} max r_i ≤ H − h in its place, what is left to earn at step h: as valid, and sharper.
 
-Actions whose Q agree to 1e-12 are drawn from at random, once per back-up. A τ never visited has nothing to go by: its action is
-drawn uniformly, anew after each episode, one draw for each (t, s_t, number of actions since).
+Actions whose Q agree to 1e-12 are drawn from at random, once per back-up. A τ never visited has nothing to go by: its
+action is drawn uniformly, anew after each episode, one draw for each (t, s_t, number of actions since).
 """
 
 from __future__ import annotations

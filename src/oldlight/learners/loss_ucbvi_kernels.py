@@ -1,8 +1,8 @@
 # mypy: ignore-errors
 """The compiled loops of `oldlight.learners.loss_ucbvi`, which says what they compute.
 
-The visited information states are the nodes of a tree. Node 0 stands before the start, with the one action 0. A node is entered
-by an observation (`corner[h, s]`) or by a loss (`child[node, a]`); −1 where nothing was visited. Arrays:
+The visited information states are the nodes of a tree. Node 0 stands before the start, with the one action 0. A node is
+entered by an observation (`corner[h, s]`) or by a loss (`child[node, a]`); −1 where nothing was visited. Arrays:
 
     nodes[i, :]         step, state (−1 for a loss), parent, the action that led here, the next node of the same step
     child[i, a]         the node after acting a and losing the next observation
@@ -143,8 +143,8 @@ def plan(
         i = level[h] if everything else path[h]
         while i >= 0:
             _back_up(
-                i, key, not everything, k, c, iota, R, nodes, child, count, first, entries, value, choice, corner, shown,
-                top, q,
+                i, key, not everything, k, c, iota, R, nodes, child, count, first, entries, value, choice, corner,
+                shown, top, q,
             )  # fmt: skip
             i = nodes[i, NEXT] if everything else -1
     _back_up(0, key, False, k, c, iota, R, nodes, child, count, first, entries, value, choice, corner, shown, top, q)

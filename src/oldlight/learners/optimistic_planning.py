@@ -1,45 +1,49 @@
 """`OptimisticPlanning`: Algorithm 2 of the paper, for lost observations whose rate is known.
 
-Steps are counted from 0 (the paper counts from 1): s_h is the state of step h = 0..H−1, λ_h the chance that it is seen, and
-step H−1 has no next state. K episodes, failure probability γ, ι = log(S·A·H·K/γ), rewards in [0, 1].
+Steps are counted from 0 (the paper counts from 1): s_h is the state of step h = 0..H−1, λ_h the chance that it is seen,
+and step H−1 has no next state. K episodes, failure probability γ, ι = log(S·A·H·K/γ), rewards in [0, 1] and known.
 
     For each episode k:
-      1. π^k = argmax over executable π of  max over θ in B^k of  V_θ^π                                  (the oracle)
+      1. π^k = argmax over executable π of  max over θ in B^k of  V_θ^π                                (the oracle)
       2. play π^k
       3. count pairs of which both ends were seen:  N_h(s, a, s2) += 1  where s_h = s, a_h = a, s_{h+1} = s2
-      4. p̂_h(s2|s, a) = N_h(s, a, s2)/N_h(s, a);  B^{k+1} = models with  TV(p̂_h(·|s,a), p_h(·|s,a)) ≤ c·√(S·ι/N_h(s, a))
+      4. p̂_h(s2|s, a) = N_h(s, a, s2)/N_h(s, a)
+         B^{k+1} = all models θ with  TV(p̂_h(·|s, a), p_h^θ(·|s, a)) ≤ c·√(S·ι/N_h(s, a))  for all (h, s, a)
 
 TV is half of the L1 distance. Where N_h(s, a) = 0 every row is in the set; p̂ is uniform there, and the radius 1.
 
-**What is intersected.** The paper's B^k is the intersection with all earlier sets. N never falls, so the newest ball of a row
-is also its smallest, and that ball is what is kept. Earlier balls have other centres; what they would cut off the newest one is
-not cut off (that is no longer a ball, and its best point no longer a sort). The set used here contains the paper's.
+**What is intersected.** The paper's B^k is also intersected with all earlier sets. N never falls, so the newest ball of
+a row is its smallest, and that one is kept. Earlier balls have other centres; what they would cut off the newest is not
+cut off (the rest would no longer be a ball, nor its best point a sort). The set used here contains the paper's.
 
 **The oracle.** The joint maximum has no polynomial algorithm. There are two stand-ins:
 
-"bonus"         plan exactly for p̂ with the reward r + min(H, c·H·√(S·ι/N_h(s, a))), the bonus H where N = 0, and none at step
-                H−1. By the simulation lemma this is at least max over θ in B^k of V_θ^π for every executable π at once:
-                whenever the truth is in B^k, `estimate` is at least the best executable value. It keeps the rate of
-                Proposition 6 in H, S, A and K. clip "remaining": the value of a *seen* state at step h is cut at
-                Σ_{i ≥ h} max r_i ≤ H − h, which no model exceeds (values of beliefs are not cut: they stay convex, and the
-                planner's bounds need that); "none": nothing is cut but `estimate`, at H.
-"alternating"   ascend in π and θ by turns. Policy step: the exact plan for θ. Model step: the value of a fixed π is linear in
-                the rows of one step h together, so these move to their best points of their balls, a sort each (as in the inner
-                maximum of UCRL2), last step first. Rows that π does not reach change nothing for it; they move to where a seen
-                next state is worth most, so that the next policy step can want them. Repeated from `starts` models until
-                nothing improves: from p̂; from the optimistic model of somebody who sees everything; from random points
-                of the balls. What is found is a blockwise maximum: at least the best value at p̂, at most the literal
-                objective and so at most that of "bonus" with the same c. It is **not** certified optimistic.
+"bonus"        plan exactly for p̂ with the reward r + min(H, c·H·√(S·ι/N_h(s, a))), the bonus H where N = 0, none at
+               step H−1. By the simulation lemma this is at least max over θ in B^k of V_θ^π for every executable π at
+               once: whenever the truth is in B^k, `estimate` is at least the best executable value. It keeps the rate
+               of Proposition 6 in H, S, A and K. clip "remaining": the value of a *seen* state at step h is cut at
+               Σ_{i ≥ h} max r_i ≤ H − h, which no model exceeds (values of beliefs are not cut: they stay convex, and
+               the planner's bounds need that); "none": nothing is cut but `estimate`, at H.
+"alternating"  ascend in π and θ by turns. Policy step: the exact plan for θ. Model step: the value of a fixed π is
+               linear in the rows of one step h together, so these move to the best points of their balls, a sort each (as in
+               the inner maximum of UCRL2), last step first. Rows that π does not reach change nothing for it; they move
+               to where a seen next state is worth most, so that the next policy step can want them. Repeated from
+               `starts` models until nothing improves: from p̂; from the model in the set that is best for somebody who
+               sees everything; from random points of the balls. What is found is a blockwise maximum: at least the best
+               value at p̂, at most the literal objective, and so at most that of "bonus" with the same c. It is **not**
+               certified optimistic.
 
 **The constant.** For one row and one N, P(TV ≥ x) ≤ 2^S·exp(−2·N·x²) (Weissman et al. 2003). Over the S·A·H rows and
-N = 1..K that is at most γ for x² = (S·log 2 + ι)/(2N), which is at most S·ι/(2N) for S ≥ 2 and ι ≥ 2·log 2. So c = √½ puts
-the truth in every B^k with probability 1 − γ: `THEORY`. With it nothing is learnt in any number of episodes that one would run
-on a process of some size. {default}
+N = 1..K that is at most γ for x² = (S·log 2 + ι)/(2N), which is at most S·ι/(2N) for S ≥ 2 and ι ≥ 2·log 2. So c = √½,
+`THEORY`, puts the truth in every B^k with probability 1 − γ. With it nothing is learnt in any number of episodes that
+one would run on a process of some size. The defaults, `DEFAULT`, were measured on processes and rates that are reported
+nowhere else (docs/scripts/loss_learners.py --tune; docs/loss_learners.md has the figures): the largest constant whose
+regret, relative to the best constant's and averaged, is within 1.5 times the best. They carry no guarantee.
 
-**Options.** replan "doubling": a new plan when some N_h(s, a) has doubled since the last one (or is no longer 0); "full": after
-every episode. `pooled`: one count for all steps, for a process that is stationary ("alternating" then still lets θ differ
-between steps, a larger set). Actions whose values agree to 1e-12, or to the planner's own rounding where that is coarser, are
-drawn from at random, for each information state that the plan reaches, once per plan.
+**Options.** replan "doubling": a new plan when some N_h(s, a) has doubled since the last one (or is no longer 0);
+"full": after every episode. `pooled`: one count for all steps, for a stationary process ("alternating" then still lets
+θ differ between steps, a larger set). Actions whose values agree to 1e-12, or to the planner's own rounding where that is
+coarser, are drawn from at random, for each information state that the plan reaches, once per plan.
 """
 
 from __future__ import annotations
@@ -63,7 +67,7 @@ THEORY = 0.5**0.5  # the c that is proved
 DEFAULT = {"bonus": 0.005, "alternating": 0.05}  # the c that learns
 TIE = 1e-12
 ENOUGH = 1e-9  # an ascent that gains less than this has stopped
-ROUNDS = 50  # and it has never needed as many as this
+ROUNDS = 50  # at most this many turns of an ascent
 
 
 def lost_and_never_late(setting: Setting, who: str) -> Floats:
@@ -244,10 +248,10 @@ def plan_sequences(search: Search, initial: Floats, rng: np.random.Generator) ->
 
 
 def _best_actions(search: Search, h: int, B: Floats, rng: np.random.Generator) -> Ints:
-    """One of the best actions of each node (h, B[i]). Only actions whose upper bound reaches the value are looked into."""
+    """One of the best actions of each node (h, B[i]); only those whose bound reaches the value are looked into."""
     P, R = search.P[min(h, len(search.P) - 1)], search.R[min(h, len(search.R) - 1)]
     stay, tie = 1.0 - search.seen[h + 1], max(TIE, 2.0 * search.slack)
-    after = np.einsum("is,sat->iat", B, P, optimize=True)
+    after = (B @ P.reshape(search.S, -1)).reshape(len(B), search.A, search.S)  # [i, a, s2]
     q = B @ R + search.seen[h + 1] * (after @ search.corner[0, h + 1, :, 0])
     if h + 1 < search.U and stay > 0.0:
         value = search.visit(h, B, np.zeros(len(B), dtype=np.int64))[:, 0]
@@ -263,7 +267,7 @@ def _best_actions(search: Search, h: int, B: Floats, rng: np.random.Generator) -
 
 
 def furthest(p: Floats, radius: Floats, direction: Floats) -> Floats:
-    """The rows x within `radius` of p (in TV) with the largest Σ x·direction: chance is moved from the worst to the best."""
+    """The rows x within `radius` of p (in TV) with the largest x·direction: chance moves from the worst to the best."""
     order = np.argsort(-direction, axis=-1, kind="stable")
     x = np.take_along_axis(p, order, axis=-1)
     moved = np.minimum(radius, 1.0 - x[..., 0])
@@ -290,8 +294,8 @@ def best_model(
 ) -> tuple[Floats, float]:
     """One ascent over the models for the policy of `table`, step by step from the last: (θ, value of the policy at θ).
 
-    A blackout i is the one from the start (i = 0) or from (t, s) (i = 1 + t·S + s). reach[h][i, x]: the chance that blackout i is
-    under way at time h and s_h = x. worth[i, x]: what is earned from step h on in that case.
+    A blackout i is the one from the start (i = 0) or from (t, s) (i = 1 + t·S + s). reach[h][i, x]: the chance that
+    blackout i is under way at time h and s_h = x. worth[i, x]: what is earned from step h on in that case.
     """
     H, S, A = rewards.shape
     theta = np.array(theta)

@@ -239,6 +239,68 @@ def loss(quick: bool) -> Iterator[Row]:
         }  # fmt: skip
 
 
+# -- (d') beyond the plain plan ---------------------------------------------------------------------------------------
+
+
+def beyond(quick: bool) -> Iterator[Row]:
+    """The ladder at a delay that no table holds, late and lossy, late actions, a deterministic process, the model written out."""
+    law = np.zeros((20, 1, 1, 16))
+    law[..., 0] = 1.0
+    law[0] = np.eye(16)[15]
+    known = ol.instances.sensing_chain(0.8, horizon=20, initial=np.eye(20)[4])
+    chain = ol.instances.sensing_chain(0.8)
+    circle = np.zeros((20, 5, 20))
+    for a in range(5):
+        circle[np.arange(20), a, (np.arange(20) + a - 2) % 20] = 1.0
+    certain = ol.TabularMDP(circle, np.eye(20)[:, :5], horizon=50, initial=np.eye(20)[7])
+    depth = 3 if quick else 5
+    cases: dict[str, Callable[[], ol.Solution]] = {
+        f"delay 15, ladder of depth {depth}": lambda: ol.solve(
+            ol.ImpairedMDP(known, ol.StochasticDelay(law)), depth=depth
+        ),
+        "late and lossy, d=2, λ=0.8": lambda: ol.solve(ol.ImpairedMDP(chain, ol.Lossy(ol.ConstantDelay(2), seen=0.8))),
+        "delay 2, actions 2 late": lambda: ol.solve(ol.ImpairedMDP(chain, ol.ConstantDelay(2), actuation=2)),
+        "deterministic, delay 40": lambda: ol.solve(ol.ImpairedMDP(certain, ol.ConstantDelay(40))),
+    }
+    for what, plan in cases.items():
+        found = plan()
+        bounds = "exact" if found.exact else f"in [{found.lower:.4f}, {found.upper:.4f}]"
+        yield {
+            "what": what,
+            "value": f"{found.value:.6f}",
+            "bounds": bounds,
+            "ours": best(2 if quick else 4, ours=plan)["ours"],
+        }
+    from oldlight.planning.augmented import augmented
+
+    t = best(2, ours=lambda: augmented(warm(chain, 3)))
+    yield {"what": "MDP_aug written out, d=3 (25,001 states)", "ours": t["ours"]}
+
+
+def learning(quick: bool) -> Iterator[Row]:
+    """Episodes a second of Algorithm 1 on the sensing chain, planning, playing and learning; valuation of policies apart."""
+    chain = ol.instances.sensing_chain(0.8)
+    learner = ol.learners.DelayedUCBVI
+    cases = [
+        ("no delay, full planning", 0, learner),
+        ("no delay, paper's bonus", 0, lambda: learner(bonus="hoeffding")),
+        ("delay 3, full planning", 3, learner),
+        ("delay 3, planning on doubling", 3, lambda: learner(planning="doubling")),
+        ("delay 1, greedy", 1, lambda: learner(planning="greedy")),
+        ("delay 8, greedy", 8, lambda: learner(planning="greedy")),
+    ]
+    for what, d, make in cases:
+        episodes = 500 if quick else 4_000
+        problem = warm(chain, d)
+        ol.learn(problem, make(), 20, seed=0, every=20, evaluate="sampled", best=4.0, progress=False)
+        run = ol.learn(problem, make(), episodes, seed=1, every=episodes, evaluate="sampled", best=4.0, progress=False)
+        yield {
+            "what": what,
+            "episodes/s": f"{1 / np.median(run.seconds):,.0f}",
+            "per episode": float(np.median(run.seconds)),
+        }
+
+
 # -- (e) simulation ---------------------------------------------------------------------------------------------------
 
 
@@ -318,6 +380,8 @@ SECTIONS: dict[str, Callable[[bool], Iterator[Row]]] = {
     "long delays": long_delays,
     "dense successors": dense_successors,
     "loss": loss,
+    "beyond the plain plan": beyond,
+    "learning": learning,
     "simulation": simulation,
     "start-up": start_up,
 }

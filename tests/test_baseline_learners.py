@@ -371,7 +371,7 @@ def test_counts_by_hand() -> None:
 
 
 def test_a_plan_by_hand() -> None:
-    """One state, two actions, delay 1 from a warm start, H = 2, reward 1 for action 0: after one episode in closed form."""
+    """One state, two actions, delay 1 from a warm start, H = 2, reward 1 for action 0: values in closed form."""
     mdp = ol.TabularMDP(np.ones((1, 2, 1)), np.array([[1.0, 0.25]]), horizon=2)
     problem = ol.ImpairedMDP(mdp, ol.ConstantDelay(1), start=ol.WarmStart())
     setting = setting_of(problem, 100)
@@ -382,7 +382,7 @@ def test_a_plan_by_hand() -> None:
     b = 0.01 * 2 * math.sqrt(math.log(1 * 2 * 2 * 100 / GAMMA))
     # at time 1 with queue (1): action 1 is known to give ¼ + b + ¼, action 0 was not met and could give 2
     assert learner.policy().action(Information(1, 0, 0, (1,))) == 0
-    # at time 0 with queue (0): action 1 gives b + 2, clipped at 2, action 0 was not met: 2. So the mean over both queues is 2
+    # at time 0 with queue (0): action 1 gives b + 2, clipped at 2, action 0 was not met: 2. So is the mean over queues
     assert learner.estimate == 2.0
     for last in ((0, 1, 0), (0, 0, 0), (0, 0, 1), (1, 1, 1), (1, 0, 0), (1, 1, 0), (1, 0, 1)):
         learner.see(Episode(np.zeros(3, int), np.array(last), np.array([0, 1, 2]), np.zeros(3), 1))
@@ -395,8 +395,9 @@ def test_a_plan_by_hand() -> None:
 
 
 def test_what_is_left_is_counted_without_bias() -> None:
-    """Pooled counts of (s_t, a_t..a_{t+j−1}) → s_{t+1}, under a policy whose actions copy the newest visible state: the later
-    actions give s_{t+1} away as soon as it was seen. Every estimate is within Hoeffding's distance of P (total risk 1e-6)."""
+    """Pooled counts of (s_t, a_t..a_{t+j−1}) → s_{t+1}, under a policy whose actions copy the newest visible state: the
+    later actions give s_{t+1} away as soon as it was seen. Every estimate is within Hoeffding's distance of P (total
+    risk 1e-6)."""
     problem = problems("geometric")
     P, world, layout = np.array(problem.mdp.transitions[0]), World(problem), ol.Layout.of(problem)
     policy = ol.TablePolicy(layout, [0 if info.state is None else info.state for info in layout])
@@ -505,7 +506,7 @@ def test_estimates_begin_at_what_can_be_earned(make: Any) -> None:
 
 @pytest.mark.parametrize("make", [*AUGMENTED, *MEMORYLESS])
 def test_ties_are_broken_evenly(make: Any) -> None:
-    """Before anything is seen all actions are equal: each is taken equally often (χ², 4 degrees of freedom, p = 1e-6)."""
+    """Before anything is seen all actions are equal: each is taken equally often (χ² with 4 degrees, p = 1e-6)."""
     mdp = ol.TabularMDP(np.full((4, 5, 4), 0.25), np.ones((4, 5)), horizon=3)
     problem = ol.ImpairedMDP(mdp, ol.ConstantDelay(1), start=ol.WarmStart())
     seen, later = np.zeros(5), np.zeros(5)
@@ -538,7 +539,7 @@ def test_augmented_learners_come_near_the_best(make: Any, c: float, K: int, name
 
 
 def blinking(H: int) -> ol.ImpairedMDP:
-    """Memory matters: action 1 flips the state, action 0 keeps it, state 0 earns 1, and everything is seen one step late."""
+    """Memory matters: action 1 flips the state, action 0 keeps it, state 0 earns 1, and all is seen one step late."""
     P = np.zeros((2, 2, 2))
     P[[0, 1], 0, [0, 1]] = 1.0
     P[[0, 1], 1, [1, 0]] = 1.0
@@ -629,7 +630,7 @@ def test_memoryless_counts_by_hand() -> None:
     pooled.see(episode)
     assert pooled.number[0, 0, 1, 1] == pooled.number[0, 1, 0, 1] == pooled.number[0, 1, 1, 0] == 1
     assert pooled.number.sum() == 3
-    # Q-learning from the screen, the last step first; the first visit has α = 1, a second one in the same cell (H + 1)/(H + 2)
+    # Q-learning from the screen, the last step first; the first visit has α = 1, the second (H + 1)/(H + 2)
     b, most = 0.01 * math.sqrt(27 * setting.log_term), [sum(r.max() for r in R[h:]) for h in range(3)]
     q = MemorylessQLearning(0.01)
     q.start(setting, np.random.default_rng(0))

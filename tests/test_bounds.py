@@ -1,4 +1,4 @@
-"""The bounds as numbers: values by hand, how each argument enters, order, conditions, and where they begin to say something."""
+"""The bounds as numbers: values by hand, how each argument enters, order, conditions, and where they say something."""
 
 from __future__ import annotations
 

@@ -1,5 +1,5 @@
 # mypy: ignore-errors
-"""The compiled loops of the learners on the augmented table; `oldlight.learners.augmented_ucbvi` says what they compute.
+"""The compiled loops of the learners on the augmented table; `learners.augmented_ucbvi` says what they compute.
 
 A *cell* of the table is a group and a place in it: an information state (or one without its time, when pooled), the
 root's queue at one time, or a state with the queue that is left after the last action. Only cells that were met have a
@@ -13,12 +13,13 @@ number i.
     Counts  visits[i, a]; first[i, a] and link[k]: the outcomes k of a pair; owner[k] = i; follow[k]: the cell that
             followed, times[k]: how often; into[i] and back[k]: the outcomes that lead to i; size[0]: how many outcomes
     Work    the cells whose value is to be computed again: head[stage] and after[row, i] a list per stage (time h, or
-            H + j for what is left of a queue of length j), queued[row, i] (row h when pooled, H for what is left; else 0)
+            H + j for what is left of a queue of length j), queued[row, i]; row is h when pooled (H for what is left
+            after the last action), else 0
 
 A *move* (i, a, j) is one observed step from cell i by action a (0 where there is nothing to choose) to cell j.
 
-A plan computes a cell again only if a count of it, or the value of a cell that followed it, has changed. All others would
-come out the same, so this is full planning, in the time that the changes take.
+A plan computes a cell again only if a count of it, or the value of a cell that followed it, has changed. All others
+would come out the same, so this is full planning, in the time that the changes take.
 """
 
 from typing import Any, NamedTuple
@@ -69,8 +70,8 @@ class Work(NamedTuple):
 
 
 class Rules(NamedTuple):
-    """rewards[h, s, a]; remaining[t]: the most that steps t, t+1, .. can earn; pending: the actions that are under way at
-    the start; offset, root: where each information state stands in the policy's table; pooled."""
+    """rewards[h, s, a]; remaining[t]: the most that steps t, t+1, .. can earn; pending: the actions that are under way
+    at the start; offset, root: where each information state stands in the policy's table; pooled."""
 
     rewards: Any
     remaining: Any
@@ -297,7 +298,7 @@ def plan(shape, cells, counts, rules, work, c, iota, bernstein, weights, values,
     """Optimistic value iteration over the queued cells and all that depends on them; writes their entries of `table`.
 
     values[h, i] when pooled, with what is left after the last action in row H; otherwise values[0, i]. weights[0]: the
-    chance that nothing is seen at time 0; weights[1 + s]: that the newest visible state is s. Returns the value of the start.
+    chance that nothing is seen at time 0; weights[1 + s]: that s is the newest visible state. Returns the value at the start.
     """
     H, _, A = rules.rewards.shape
     x = np.empty(A)

@@ -1,23 +1,23 @@
 """Optimistic Q-learning on the augmented table (Jin et al. 2018, UCB-Hoeffding): no model, one number per pair.
 
-Cells, rewards and ties are those of `learners.augmented_ucbvi`: one cell per information state τ_h, the root while nothing
-has been seen, and after the last action one per (s_t, what is left of the queue); steps t and times h are 0..H−1; the
-reward of step t is paid where step t is the newest visible one and has just arrived. After an episode, for each of its
-moves (τ_h, a, τ_{h+1}), the last first, so that what is learnt at the end reaches the beginning at once,
+Cells, rewards and ties are those of `learners.augmented_ucbvi`: one cell per information state τ_h, the root while
+nothing has been seen, and after the last action one per (s_t, what is left of the queue); steps t and times h are
+0..H−1; the reward of step t is paid where step t is the newest visible one and has just arrived. After an episode, for
+each of its moves (τ_h, a, τ_{h+1}), the last first, so that what is learnt at the end reaches the beginning at once,
 
     n = N(τ, a) + 1,     α = (H + 1)/(H + n),     b = c·√(H³·ι/n),     ι = log(S·A·H·K/γ),
     Q_h(τ, a) ← (1 − α)·Q_h(τ, a) + α·( 1{δ=0}·r_t(s_t, head) + V_{h+1}(τ_{h+1}) + b ),
-    V_h(τ) = min( M_τ, max_a Q_h(τ, a) ),
+    V_h(τ) = max_a min( M_τ, Q_h(τ, a) ),
 
-and the same for G(s, q1..qj), where there is nothing to choose: G(s, q1) = r_{H−1}(s, q1) is known, and at the last time
-Q(τ, a) is G of the queue with a at its end. M_τ is what can still be earned, and the value of a pair that was never met.
-Where the support of the delay law says that nothing can arrive yet, Q is V of what follows, without bonus. (Jin et al. go
-through an episode forwards; their optimism rests on V* alone, so the order is free. They clip at H.)
+and the same for G(s, q1..qj), where there is nothing to choose: G(s, q1) = r_{H−1}(s, q1) is known, and at the last
+time Q(τ, a) is G of the queue with a at its end. M_τ is what can still be earned, and the value of a pair that was
+never met. Where the support of the delay law says that nothing can arrive yet, Q is V of what follows, without bonus.
+(Jin et al. go through an episode forwards; their optimism rests on V* alone, so the order is free. They clip at H.)
 
-pooled: for stationary transitions, every move is taken as one of every time h at which its cell can stand, with the reward
-of that time, and N counts them all: each sample serves H tables of values.
+pooled: for stationary transitions, every move is taken as one of every time h at which its cell can stand, with the
+reward of that time, and N counts them all: each sample serves H tables of values.
 
-@C-Q@
+**The default c** was chosen as for `AugmentedUCBVI`, on the same problems with the same grid. @AQ@
 """
 
 from __future__ import annotations
@@ -83,7 +83,7 @@ class AugmentedQLearning:
     # -- what was learnt -------------------------------------------------------------------------------------------
 
     def visited(self, info: Information, a: int) -> int:
-        """N(τ, a), over all times when pooled. (At the last time nothing is counted by τ: what is left of the queue is.)"""
+        """N(τ, a), over all times when pooled. (At the last time what is left of the queue is counted, not τ.)"""
         i = self.table.cell(info)
         return 0 if i < 0 else int(self.visits[i, a])
 

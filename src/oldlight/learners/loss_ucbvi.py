@@ -5,7 +5,7 @@ The information state is τ_h = (t, s_t, a_t..a_{h−1}): the newest seen state 
 nothing was seen. K episodes, failure probability γ, ι = log(S·A·H·K/γ), rewards in [0, 1] and known.
 
     For each episode k: play the policy, then
-      1. count  N_h(τ, a, s2) += 1  wherever s_{h+1} = s2 was seen after acting a on τ_h = τ;  N_h(τ, a): its sum over s2
+      1. count  N_h(τ, a, s2) += 1  wherever s_{h+1} = s2 was seen after acting a on τ_h = τ;  N_h(τ, a) is the sum
       2. p̂_h(s2|τ, a) = N_h(τ, a, s2)/N_h(τ, a);   λ̂_h = the share of the k episodes so far in which s_h was *seen*
          (the paper counts the lost ones, and then uses the figure as the rate of seen ones)
       3. optimistic value iteration, h = H−1..0, over the visited τ only:
@@ -29,7 +29,8 @@ once: p̂·V* is off by at most H·√(L/(2N)), b̂·r by √(L/(2N)), with L = 
 any number of episodes that one would run. The default c was measured on processes and rates that are reported nowhere
 else (docs/scripts/loss_learners.py --tune; docs/loss_learners.md has the figures): the largest constant whose regret,
 relative to the best constant's and averaged, is within 1.5 times the best. It carries no guarantee. Theorem 2 bounds
-the regret where λ > 1 − 1/A; below that the paper has no bound. A step that is never seen (λ_h = 0) is never learnt about.
+the regret where λ > 1 − 1/A; below that the paper has no bound. A step that is never seen (λ_h = 0) is never learnt
+about.
 
 Memory follows what was visited: per episode at most H nodes of A entries, and H next states; never S·A^H.
 
@@ -58,7 +59,7 @@ from oldlight.policies import BlackoutPolicy
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
 THEORY = 1.0  # the c that is proved
-DEFAULT = 0.005  # the c that learns
+DEFAULT = 0.01  # the c that learns
 NODES = ("nodes", "child", "count", "first", "value", "choice")  # one row per visited information state
 OTHERS = ("corner", "level", "shown", "sizes", "draws", "sequences")
 FIRST = 1024

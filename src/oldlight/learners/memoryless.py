@@ -3,38 +3,40 @@
 What they act on at time h = 0..H−1 is o_h: the state of the newest visible step, or ∅ while nothing has been seen. They
 learn on a table of H·(S + 1)·A cells (h, x, a), x a state or ∅, as if o were the state of a Markov process, which it is
 not: two information states with the same o and different queues are one to them. The best policy of this kind is in
-general worse than the best executable one, and then their regret grows linearly. What they make of hindsight is what a
-person would:
+general worse than the best executable one, and then their regret grows linearly. What they make of hindsight is what
+a person would:
 
+    aligned=False   one learns from what was on the screen, (o_h, a_h, o_{h+1}), like any learner that is put behind a
+                    delay without being told. The reward of (h, o, a) is what it earned: the mean of r_h(s_h, a) over
+                    the times that a was done on o and s_h was revealed. Behind a delay, o_{h+1} does not depend on a_h.
     aligned=True    after the episode the states are known, so one learns from (s_h, a_h, s_{h+1}) with the known reward
-                    r_h(s_h, a_h), as if nothing had been late, and then acts on o_h (as dQ of Schuitema et al. 2010 does).
-                    Where two states in a row were not both seen nothing is learnt. Q_h(∅, a) = Σ_s rho(s)·Q_h(s, a).
-    aligned=False   one learns from what was on the screen, (o_h, a_h, o_{h+1}), like any learner that is put behind a delay
-                    without being told. The reward of (h, o, a) is what it earned: the mean of r_h(s_h, a) over the
-                    times that a was done on o and s_h was revealed. Behind a delay, o_{h+1} does not depend on a_h.
+                    r_h(s_h, a_h), as if nothing had been late, and then acts on o_h (as dQ of Schuitema et al. 2010
+                    does). Where two states in a row were not both seen nothing is learnt. For ∅ one takes
+                    Q_h(∅, a) = Σ_s rho(s)·Q_h(s, a).
 
-Where nothing is delayed or lost, o is the state and both are the same.
+Where the state changes slowly, as on a chain, the second is the better one; where the newest visible state says little
+of the current one, the first. Where nothing is delayed or lost, o is the state and both are the same.
 
-`MemorylessUCBVI`, with ι = log(S·A·H·K/γ), N_h(x, a) transitions and n_h(x, a) rewards counted, M_h = Σ_{i ≥ h} max r_i:
+`MemorylessUCBVI`, with ι = log(S·A·H·K/γ), N_h(x, a) transitions and n_h(x, a) rewards counted, M_h = Σ_{i≥h} max r_i:
 
     Q_h(x, a) = min( M_h, r̂_h(x, a) + c·√(ι/n_h(x, a)) + c·H·√(ι/N_h(x, a)) + Σ_y p̂_h(y|x, a)·V_{h+1}(y) ),
     V_h = max_a Q_h,
 
-without the transition's terms at h = H−1, with r_h(x, a) itself where rewards are known, and M_h where a count is zero. At
-no delay this is AugmentedUCBVI.
+without the transition's terms at h = H−1, with r_h(x, a) itself where rewards are known, and M_h where a count is zero.
+At no delay this is AugmentedUCBVI.
 
 `MemorylessQLearning` (Jin et al. 2018), after an episode, the last step first, n = N_h(x, a) + 1, α = (H + 1)/(H + n):
 
     Q_h(x, a) ← (1 − α)·Q_h(x, a) + α·( r_h(s_h, a) + V_{h+1}(y) + c·√(H³·ι/n) ),
-    V_h = min( M_h, max_a Q_h ),   V_H = 0,
+    V_h = max_a min( M_h, Q_h ),   V_H = 0,
 
 leaving out steps whose reward was lost; at h = H−1, Q = r_h where rewards are known.
 
-pooled: for stationary transitions, what was counted at one time serves all of them (with the reward that the other time
-pays at the same s_h). Ties (closer than 1e-12) are broken at random by the run's generator, anew after every episode.
-Rewards must be in [0, 1]. These learners run behind delay and behind loss.
+pooled: for stationary transitions, what was counted at one time serves all of them (with the reward that the other
+time pays at the same s_h), steps before 0 included if aligned. Ties (closer than 1e-12) are broken at random by the
+run's generator, anew after every episode. Rewards must be in [0, 1]. These learners run behind delay and behind loss.
 
-@C-M@
+**The defaults** were chosen as for `AugmentedUCBVI`, on the same problems with the same grid. @M@
 """
 
 from __future__ import annotations
@@ -145,8 +147,8 @@ class _Memoryless:
     # -- what an episode shows -------------------------------------------------------------------------------------
 
     def _read(self, episode: Episode) -> tuple[Ints, Ints, Ints]:
-        """(x_h, a_h, s_h) for h = 0..H−1: the cell to learn on, the action, and the state; −1 if it was lost. Steps before
-        0 come first if they can be used: they are transitions of step 0."""
+        """(x_h, a_h, s_h) for h = 0..H−1: the cell to learn on, the action, and the state; −1 if it was lost. Steps
+        before 0 come first if they can be used: they are transitions of step 0."""
         lead = episode.lead
         if self.aligned and self.pooled:
             return episode.states, episode.actions, episode.states

@@ -25,13 +25,13 @@ cut off (the rest would no longer be a ball, nor its best point a sort). The set
                Σ_{i ≥ h} max r_i ≤ H − h, which no model exceeds (values of beliefs are not cut: they stay convex, and
                the planner's bounds need that); "none": nothing is cut but `estimate`, at H.
 "alternating"  ascend in π and θ by turns. Policy step: the exact plan for θ. Model step: the value of a fixed π is
-               linear in the rows of one step h together, so these move to the best points of their balls, a sort each (as in
-               the inner maximum of UCRL2), last step first. Rows that π does not reach change nothing for it; they move
-               to where a seen next state is worth most, so that the next policy step can want them. Repeated from
-               `starts` models until nothing improves: from p̂; from the model in the set that is best for somebody who
-               sees everything; from random points of the balls. What is found is a blockwise maximum: at least the best
-               value at p̂, at most the literal objective, and so at most that of "bonus" with the same c. It is **not**
-               certified optimistic.
+               linear in the rows of one step h together, so these move to the best points of their balls, a sort each
+               (as in the inner maximum of UCRL2), last step first. Rows that π does not reach change nothing for it;
+               they move to where a seen next state is worth most, so that the next policy step can want them. Repeated
+               from `starts` models until nothing improves: from p̂; from the model in the set that is best for somebody
+               who sees everything; from random points of the balls. What is found is a blockwise maximum: at least the
+               best value at p̂, at most the literal objective, and so at most that of "bonus" with the same c. It is
+               **not** certified optimistic.
 
 **The constant.** For one row and one N, P(TV ≥ x) ≤ 2^S·exp(−2·N·x²) (Weissman et al. 2003). Over the S·A·H rows and
 N = 1..K that is at most γ for x² = (S·log 2 + ι)/(2N), which is at most S·ι/(2N) for S ≥ 2 and ι ≥ 2·log 2. So c = √½,
@@ -42,8 +42,8 @@ regret, relative to the best constant's and averaged, is within 1.5 times the be
 
 **Options.** replan "doubling": a new plan when some N_h(s, a) has doubled since the last one (or is no longer 0);
 "full": after every episode. `pooled`: one count for all steps, for a stationary process ("alternating" then still lets
-θ differ between steps, a larger set). Actions whose values agree to 1e-12, or to the planner's own rounding where that is
-coarser, are drawn from at random, for each information state that the plan reaches, once per plan.
+θ differ between steps, a larger set). Actions whose values agree to 1e-12, or to the planner's own rounding where that
+is coarser, are drawn from at random, for each information state that the plan reaches, once per plan.
 """
 
 from __future__ import annotations

@@ -1,9 +1,9 @@
 """The paper's regret bounds as numbers, with the constant c explicit.
 
-S states, A actions, horizon H, K episodes, failure probability γ, ι = log(S·A·H·K/γ), rewards in [0, 1]. D counts the delay
-as the paper's Assumption 1 does: D = max_delay + 1, so D = 1 is no delay. u is a discount, λ₀ the least rate at which
-observations are seen. The paper leaves c open in every upper bound ("a constant"); c = 1 here is a scale to compare shapes
-by, not a claim. Only the lower bound comes with its number, 1/(72√2).
+S states, A actions, horizon H, K episodes, failure probability γ, ι = log(S·A·H·K/γ), rewards in [0, 1]. D counts the
+delay as the paper's Assumption 1 does: D = max_delay + 1, so D = 1 is no delay. u is a discount, λ₀ the least rate at
+which observations are seen. The paper leaves c open in every upper bound ("a constant"); c = 1 here is a scale to
+compare shapes by, not a claim. Only the lower bound comes with its number, 1/(72√2).
 
     theorem_1       c·( (H∧D)^{5/2}·√(H³·S·A·K·ι) + H⁴·S²·A·ι² )                            Algorithm 1, delay
     corollary_1     the same for a discounted process, at the effective horizon ι/(1−u)
@@ -13,10 +13,10 @@ by, not a claim. Only the lower bound comes with its number, 1/(72√2).
     minimax_rate    c·H·√(D·S·A·K)                                                         Lee and Jamieson (2026)
     trivial         H·K: no regret is larger
 
-Lee and Jamieson state `minimax_rate`, up to logarithms, as the minimax regret under stochastic delay. At D = 1 it is below
-√(H³·S·A·K), the minimax rate of processes whose transitions change with h; so it must be for transitions that do not:
-**claim it for pooled counts only.** Proposition 2 is about processes that do change with h (its tree has one good moment),
-and its D is the tree's window for waiting: that process is as hard without any delay.
+Lee and Jamieson state `minimax_rate`, up to logarithms, as the minimax regret under stochastic delay. At D = 1 it is
+below √(H³·S·A·K), the minimax rate of processes whose transitions change with h; so it must be for transitions that do
+not: **claim it for pooled counts only.** Proposition 2 is about processes that do change with h (its tree has one good
+moment), and its D is the tree's window for waiting: that process is as hard without any delay.
 
 An upper bound says something only where it is below H·K: `informative_from` finds from which K on.
 """
@@ -80,7 +80,7 @@ def corollary_1(S: int, A: int, D: float, K: float, gamma: float, discount: floa
 
 
 def proposition_2(S: int, A: int, H: int, D: int, K: float, *, c: float = LOWER_CONSTANT) -> float:
-    """No algorithm has a smaller expected regret than this on every process of these sizes; refused where it is not proved."""
+    """No algorithm has a smaller expected regret on every process of these sizes; refused where it is not proved."""
     for name, value, least, why in (
         ("S", S, 6, "6"), ("A", A, 2, "2"), ("D", D, 1, "1"), ("H", H, 2 * D, "2D"), ("K", K, H * S * A, "H·S·A"),
     ):  # fmt: skip
@@ -107,7 +107,7 @@ def wait_for_a_pair(seen: float) -> int:
 
 
 def largest_v(A: int, seen: float) -> float:
-    """The largest v with λ₀ ≥ 1 − A^{−(1+v)}; infinite if nothing is lost. Refused unless v > 0, that is λ₀ > 1 − 1/A."""
+    """The largest v with λ₀ ≥ 1 − A^{−(1+v)}; infinite if nothing is lost. Refused unless v > 0: λ₀ > 1 − 1/A."""
     A, rate = _count("A", A), checks.probability("seen", seen)
     if rate == 1.0 or A == 1:
         return math.inf
@@ -122,7 +122,7 @@ def largest_v(A: int, seen: float) -> float:
 def theorem_2(
     S: int, A: int, H: int, K: float, gamma: float, seen: float, *, v: float | None = None, c: float = 1.0
 ) -> float:
-    """The regret of Algorithm 3 with probability 1 − γ; seen is λ₀, and v the largest that the condition allows if None."""
+    """The regret of Algorithm 3 with probability 1 − γ; seen is λ₀, v the largest that the condition allows if None."""
     most, iota, c = largest_v(A, seen), log_term(S, A, H, K, gamma), checks.positive("c", c)
     if v is None:
         v = most
@@ -167,7 +167,7 @@ def informative_from(bound: Callable[[float], float], H: float) -> float:
 
 
 def _last_sign_change(excess: Callable[[float], float]) -> float:
-    """The least whole K such that excess < 0 from K on. Every bound here over K rises, if at all, only while ι is small."""
+    """The least whole K such that excess < 0 from K on. (Each bound over K rises, if at all, only while ι is small.)"""
     grid = [2.0**i for i in range(200)]
     above = [K for K in grid if excess(K) >= 0]
     if not above:

@@ -531,3 +531,22 @@ def test_a_text_file_that_says_something_wrong_is_named(line: str, instead: str,
     file.write_text(text.replace(line, instead), encoding="utf-8")
     with pytest.raises(ValueError, match=r"chain\.(toml|npz)"):
         ol.TabularMDP.load(tmp_path / "chain")
+
+
+def test_a_full_disk_leaves_what_was_there(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """No space left in the middle of a write: the message names the file, the old one stays, nothing else is left behind."""
+    import errno
+
+    from oldlight import checks
+
+    target = tmp_path / "notes.txt"
+    checks.write_text(target, "old")
+
+    def full(stream: Any) -> None:
+        stream.write(b"half")
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+    with pytest.raises(OSError, match=r"notes\.txt could not be written \(No space left on device\)"):
+        checks.write_file(target, full)
+    assert target.read_text(encoding="utf-8") == "old"
+    assert [p.name for p in tmp_path.iterdir()] == ["notes.txt"]

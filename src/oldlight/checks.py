@@ -140,6 +140,11 @@ def write_file(path: str | os.PathLike[str], fill: Callable[[IO[bytes]], object]
             stream.flush()
             os.fsync(stream.fileno())
         os.replace(temporary, target)
+    except OSError as error:  # a full disk, a read-only folder
+        temporary.unlink(missing_ok=True)
+        raise OSError(
+            error.errno, f"{target} could not be written ({error.strerror}); what was there before is untouched"
+        ) from None
     except BaseException:
         temporary.unlink(missing_ok=True)
         raise
@@ -176,7 +181,6 @@ def load_arrays(path: str | os.PathLike[str], *, needs: Sequence[str]) -> dict[s
         zipfile.BadZipFile,
         KeyError,
         zlib.error,
-        NotImplementedError,
         RuntimeError,
     ) as error:
         raise ValueError(f"{target}: damaged, or not a file of this package ({error})") from None

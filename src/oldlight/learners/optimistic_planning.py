@@ -20,8 +20,9 @@ cut off (the rest would no longer be a ball, nor its best point a sort). The set
 
 "bonus"        plan exactly for p̂ with the reward r + min(H, c·H·√(S·ι/N_h(s, a))), the bonus H where N = 0, none at
                step H−1. By the simulation lemma this is at least max over θ in B^k of V_θ^π for every executable π at
-               once: whenever the truth is in B^k, `estimate` is at least the best executable value. It keeps the rate
-               of Proposition 6 in H, S, A and K. clip "remaining": the value of a *seen* state at step h is cut at
+               once: whenever the truth is in B^k, `estimate` is at least the best executable value. (Proposition 6,
+               the rate of the literal algorithm, fails where an action is only ever wanted when the state is hidden:
+               docs/statements.md. There "alternating" has linear regret too; "bonus" still tries such actions.) clip "remaining": the value of a *seen* state at step h is cut at
                Σ_{i ≥ h} max r_i ≤ H − h, which no model exceeds (values of beliefs are not cut: they stay convex, and
                the planner's bounds need that); "none": nothing is cut but `estimate`, at H.
 "alternating"  ascend in π and θ by turns. Policy step: the exact plan for θ. Model step: the value of a fixed π is

@@ -1,7 +1,8 @@
 """Learning behind a lossy link: the regret of Algorithms 2 and 3 on the sensing chain, as fewer states are seen.
 
     python docs/scripts/loss_learners.py            # table, and docs/loss_learners.png: some minutes
-    python docs/scripts/loss_learners.py --quick    # the same, small: under a minute
+    python docs/scripts/loss_learners.py --sweep    # more rates around 1 − 1/A, fewer seeds: some minutes
+    python docs/scripts/loss_learners.py --quick    # either of them, small: under a minute
     python docs/scripts/loss_learners.py --tune     # how the default constants were chosen, on other processes
 
 Theorem 2 of the paper covers λ > 1 − 1/A, here 0.8; the paper conjectures that this is a critical point. The runs are
@@ -27,6 +28,7 @@ from oldlight.learners.loss_ucbvi import LossUCBVI
 from oldlight.learners.optimistic_planning import OptimisticPlanning
 
 RATES = (0.95, 0.8, 0.5)
+SWEEP = (0.95, 0.9, 0.85, 0.8, 0.75, 0.7, 0.6, 0.5)
 LEARNERS: dict[str, Callable[..., Any]] = {
     "OptimisticPlanning, bonus": OptimisticPlanning,
     "LossUCBVI": LossUCBVI,
@@ -81,6 +83,27 @@ def show(episodes: int, seeds: int, every: int, picture: Path | None) -> None:
         print(f"wrote {picture.name}")
 
 
+def sweep(episodes: int, seeds: int, every: int) -> None:
+    """Does anything happen at λ = 1 − 1/A? Both learners at more rates."""
+    print(f"sensing chain p = 0.8, S = 20, A = 5, H = 10, cold start; K = {episodes:,}; mean of {seeds} seeds")
+    print("| λ | best value | regret of Algorithm 2 | of 3 | ratio | gap of 2, last tenth | of 3 | exponent of 3 |")
+    print("|---|---|---|---|---|---|---|---|")
+    for rate in SWEEP:
+        problem = ol.ImpairedMDP(sensing_chain(0.8), ol.Loss(seen=rate))
+        best = ol.solve(problem).value
+        two, three = (
+            learn_seeds(problem, make, episodes, seeds=range(seeds), best=best, every=every)
+            for make in (OptimisticPlanning, LossUCBVI)
+        )
+        total = [np.mean([run.regret[-1] for run in runs]) for runs in (two, three)]
+        last = [100 * np.mean([run.gaps[-episodes // 10 :].mean() for run in runs]) / best for runs in (two, three)]
+        cells = (
+            f"{rate}", f"{best:.3f}", f"{total[0]:,.0f}", f"{total[1]:,.0f}", f"{total[1] / total[0]:.2f}",
+            f"{last[0]:.1f} %", f"{last[1]:.1f} %", f"{np.mean([run.growth() for run in three]):.2f}",
+        )  # fmt: skip
+        print("| " + " | ".join(cells) + " |", flush=True)
+
+
 def others() -> Iterator[tuple[str, ol.TabularMDP]]:
     """Processes that are not reported on: three random ones, and FrozenLake."""
     for seed, (S, A, H) in zip((100, 101, 102), ((6, 3, 6), (10, 4, 8), (5, 2, 10)), strict=True):
@@ -128,6 +151,7 @@ def tune(episodes: int, seeds: int) -> None:
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--quick", action="store_true", help="small: 500 episodes, 2 seeds, no picture")
+    parser.add_argument("--sweep", action="store_true", help="more rates, both learners")
     parser.add_argument("--tune", action="store_true", help="choose the constants instead")
     parser.add_argument("--episodes", type=int, default=None)
     parser.add_argument("--seeds", type=int, default=None)
@@ -135,6 +159,8 @@ def main() -> None:
     began = time.perf_counter()
     if given.tune:
         tune(given.episodes or (200 if given.quick else 1000), given.seeds or (1 if given.quick else 2))
+    elif given.sweep:
+        sweep(given.episodes or (500 if given.quick else 10_000), given.seeds or 2, 10)
     else:
         picture = None if given.quick else Path(__file__).resolve().parents[1] / "loss_learners.png"
         show(given.episodes or (500 if given.quick else 10_000), given.seeds or (2 if given.quick else 4), 10, picture)

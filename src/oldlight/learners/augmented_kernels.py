@@ -298,7 +298,8 @@ def plan(shape, cells, counts, rules, work, c, iota, bernstein, weights, values,
     """Optimistic value iteration over the queued cells and all that depends on them; writes their entries of `table`.
 
     values[h, i] when pooled, with what is left after the last action in row H; otherwise values[0, i]. weights[0]: the
-    chance that nothing is seen at time 0; weights[1 + s]: that s is the newest visible state. Returns the value at the start.
+    chance that nothing is seen at time 0; weights[1 + s]: that s is the newest visible state. Returns the value of the
+    start.
     """
     H, _, A = rules.rewards.shape
     x = np.empty(A)

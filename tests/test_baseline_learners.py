@@ -306,7 +306,9 @@ def is_greedy(policy: ol.TablePolicy, values: dict[Information, list[float]]) ->
         assert x[policy.action(info)] >= max(x) - 1e-9, info
 
 
-@pytest.mark.parametrize(("name", "pooled"), [(n, p) for n in NAMES for p in (False, True) if (n, p) != ("changing", True)])
+@pytest.mark.parametrize(
+    ("name", "pooled"), [(n, p) for n in NAMES for p in (False, True) if (n, p) != ("changing", True)]
+)
 def test_augmented_ucbvi_is_its_specification(name: str, pooled: bool) -> None:
     problem, c = problems(name), 0.03
     played = Random(problem, 40, seed=1)
@@ -324,7 +326,9 @@ def test_augmented_ucbvi_is_its_specification(name: str, pooled: bool) -> None:
             is_greedy(learner.policy(), {i: x for i, x in values.items() if learner.table.cell(i) >= 0})
 
 
-@pytest.mark.parametrize(("name", "pooled"), [(n, p) for n in NAMES for p in (False, True) if (n, p) != ("changing", True)])
+@pytest.mark.parametrize(
+    ("name", "pooled"), [(n, p) for n in NAMES for p in (False, True) if (n, p) != ("changing", True)]
+)
 def test_augmented_q_learning_is_its_specification(name: str, pooled: bool) -> None:
     problem, c = problems(name), 0.02
     played = Random(problem, 40, seed=2)

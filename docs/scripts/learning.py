@@ -1,6 +1,6 @@
 """Regret under delay on the sensing chain: Algorithm 1, posterior sampling, and what people run instead.
 
-    python docs/scripts/learning.py OUT [--quick] [--workers N] [--delays 0,1,2,3]
+    python docs/scripts/learning.py OUT [--quick] [--workers N] [--delays 0,1,2,3] | OUT --draw learning.csv
 
 sensing_chain(0.8), constant delays 0..3, warm start, H = 10, 10,000 episodes, 5 seeds (paired: seed k gives every learner the
 same luck). Prints the table, writes OUT/learning.png and OUT/learning.csv. Policies are valued exactly, every tenth episode.
@@ -42,7 +42,9 @@ def main(out: str, quick: bool, workers: int, delays: tuple[int, ...]) -> None:
     seeds, episodes = (range(2), 500) if quick else (range(5), 10_000)
     rows = ["delay,learner,regret mean,regret sd,last gap %,gap % at 1000,growth exponent,best"]
     figure = Figure(figsize=(12, 6.5), layout="constrained")
-    axes = figure.subplots(2, (len(delays) + 1) // 2).flat
+    axes = figure.subplots(
+        1 if len(delays) < 3 else 2, -(-len(delays) // (1 if len(delays) < 3 else 2)), squeeze=False
+    ).flat
     for d, ax in zip(delays, axes, strict=False):
         problem = ol.ImpairedMDP(ol.instances.sensing_chain(0.8), ol.ConstantDelay(d), start=ol.WarmStart())
         shown: list[LearningRun] = []
@@ -68,6 +70,32 @@ def main(out: str, quick: bool, workers: int, delays: tuple[int, ...]) -> None:
         ax.legend(fontsize=6, frameon=False)
     Path(out).mkdir(parents=True, exist_ok=True)
     write_text(Path(out) / "learning.csv", "\n".join(rows) + "\n")
+    print(save(figure, out, "curves"))
+    draw(Path(out) / "learning.csv", out)
+
+
+def draw(table: Path, out: str) -> None:
+    """The final regret by delay, one line per learner, from the table."""
+    from matplotlib.figure import Figure
+
+    found: dict[str, list[tuple[int, float, float]]] = {}
+    for line in table.read_text(encoding="utf-8").splitlines()[1:]:
+        d, rest = line.split(",", 1)
+        name, mean, sd = rest.rsplit(",", 7 - 1)[:3]
+        found.setdefault(name, []).append((int(d), float(mean), float(sd)))
+    figure = Figure(figsize=(8, 4.2), layout="constrained")
+    ax = figure.subplots()
+    for i, (name, points) in enumerate(found.items()):
+        x, y, e = (list(column) for column in zip(*sorted(points), strict=True))
+        style = "--" if "pooled" in name else "-"
+        ax.errorbar(x, y, yerr=e, fmt=f"o{style}", ms=4, lw=1.4, capsize=2, label=name, color=f"C{i % 10}")
+    ax.set_yscale("log")
+    ax.set_xticks(range(4))
+    ax.set_xlabel("delay (steps)")
+    ax.set_ylabel("cumulative regret after 10,000 episodes")
+    ax.grid(alpha=0.25)
+    ax.spines[["top", "right"]].set_visible(False)
+    figure.legend(loc="outside right upper", fontsize=7, frameon=False)
     print(save(figure, out, "learning"))
 
 
@@ -76,6 +104,9 @@ if __name__ == "__main__":
     def option(name: str, default: str) -> str:
         return sys.argv[sys.argv.index(name) + 1] if name in sys.argv else default
 
+    if "--draw" in sys.argv:
+        draw(Path(option("--draw", "")), sys.argv[1])
+        sys.exit()
     target = sys.argv[1] if len(sys.argv) > 1 and not sys.argv[1].startswith("--") else "out"
     wanted = tuple(int(x) for x in option("--delays", "0,1,2,3").split(","))
     main(target, "--quick" in sys.argv, int(option("--workers", "1")), wanted)

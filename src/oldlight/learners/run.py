@@ -138,6 +138,6 @@ def compare(runs: Sequence[LearningRun], *, ax: Any = None, labels: Sequence[str
             band = curves.std(axis=0, ddof=1)[thin]
             ax.fill_between(thin + 1, mean - band, mean + band, alpha=0.2, color=line.get_color(), linewidth=0)
     ax.set_xlabel("episode")
-    ax.set_ylabel("cumulative regret (mean ± one standard deviation over seeds)")
+    ax.set_ylabel("cumulative regret\n(band: ± one standard deviation over seeds)")
     ax.legend(frameon=False)
     return ax

@@ -81,12 +81,13 @@ def figure(lost: dict[str, dict[str, list[float]]]) -> Any:
             ax.plot(DELAYS, values, "o-", ms=4, color=colour, label=who)
         ax.set_title(name, fontsize=10)
         ax.set_xlabel("delay (steps)")
-        ax.yaxis.set_major_formatter(PercentFormatter(1.0))
+        ax.yaxis.set_major_formatter(PercentFormatter(1.0, decimals=0))
         ax.grid(alpha=0.25)
         ax.spines[["top", "right"]].set_visible(False)
         ax.set_ylim(bottom=0)
     fig.axes[0].set_ylabel("lost against the best executable policy")
-    fig.axes[0].legend(frameon=False, fontsize=8)
+    handles, labels = fig.axes[0].get_legend_handles_labels()
+    fig.legend(handles, labels, loc="outside lower center", ncols=len(labels), frameon=False, fontsize=8)
     return fig
 
 

@@ -114,7 +114,7 @@ def others() -> Iterator[tuple[str, ol.TabularMDP]]:
     yield "FrozenLake 4x4, H=12", ol.TabularMDP.from_gymnasium("FrozenLake-v1", 12)
 
 
-GRID = (0.001, 0.002, 0.005, 0.01, 0.02, 0.05, 0.1)
+GRID = (0.001, 0.002, 0.005, 0.01, 0.02, 0.05, 0.1, 0.2)
 OTHER_RATES = (0.9, 0.6)
 TUNED: dict[str, Callable[..., Any]] = {
     "OptimisticPlanning, bonus": OptimisticPlanning,

@@ -65,7 +65,7 @@ from oldlight.policies import BlackoutPolicy
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
 THEORY = 0.5**0.5  # the c that is proved
-DEFAULT = {"bonus": 0.005, "alternating": 0.05}  # the c that learns
+DEFAULT = {"bonus": 0.005, "alternating": 0.1}  # the c that learns
 TIE = 1e-12
 ENOUGH = 1e-9  # an ascent that gains less than this has stopped
 ROUNDS = 50  # at most this many turns of an ascent

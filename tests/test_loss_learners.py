@@ -22,6 +22,7 @@ from oldlight.learners import loss_ucbvi as algorithm_3
 from oldlight.learners import optimistic_planning as algorithm_2
 from oldlight.learners.loss_ucbvi import LossUCBVI
 from oldlight.learners.optimistic_planning import OptimisticPlanning, best_model, furthest
+from oldlight.theory.counterexamples import hidden_action
 
 LEARNERS: dict[str, Any] = {
     "bonus": OptimisticPlanning,
@@ -499,6 +500,27 @@ def test_every_q_of_algorithm_3_is_optimistic_with_the_constant_of_the_theory(c:
     else:
         assert below == 0
         assert told > len(truth)  # at least half of the 2·14 Q are below H: the bonuses say something by then
+
+
+def test_what_is_wanted_only_while_the_state_is_hidden_is_never_counted() -> None:
+    problem = hidden_action(0.6)
+    literal, bonus, three = (
+        learn(problem, make(), 1500, seed=0, every=10)
+        for make in (partial(OptimisticPlanning, "alternating"), OptimisticPlanning, LossUCBVI)
+    )
+    assert literal.gaps == pytest.approx(0.4 / 4)  # Proposition 6 is false: the same loss in every episode
+    assert bonus.gaps[-500:].max() < 1e-12
+    assert three.gaps[-500:].max() < 1e-12
+
+
+def test_the_bonus_oracle_can_be_caught_too() -> None:
+    R = np.zeros((3, 2, 3))
+    R[1] = [[1.0, 0.0, 0.1], [0.0, 1.0, 0.1]]  # action 2 is never wanted where the state is seen
+    mdp = ol.TabularMDP(np.full((3, 2, 3, 2), 0.5), R, horizon=3, initial=[1.0, 0.0])
+    problem = ol.ImpairedMDP(mdp, ol.Loss(seen=[1.0, 0.5, 1.0]))
+    run = learn(problem, OptimisticPlanning(c=0.05), 20_000, seed=1, every=50)
+    assert run.gaps[-5000:] == pytest.approx(0.5 * 0.4)  # hidden, it plays action 2: 0.1 instead of 1/2
+    assert learn(problem, LossUCBVI(), 2000, seed=1, every=50).gaps[-500:].max() < 1e-12
 
 
 @each_learner

@@ -20,11 +20,10 @@ cut off (the rest would no longer be a ball, nor its best point a sort). The set
 
 "bonus"        plan exactly for p̂ with the reward r + min(H, c·H·√(S·ι/N_h(s, a))), the bonus H where N = 0, none at
                step H−1. By the simulation lemma this is at least max over θ in B^k of V_θ^π for every executable π at
-               once: whenever the truth is in B^k, `estimate` is at least the best executable value. (Proposition 6,
-               the rate of the literal algorithm, fails where an action is only ever wanted when the state is hidden:
-               docs/statements.md. There "alternating" has linear regret too; "bonus" still tries such actions.) clip "remaining": the value of a *seen* state at step h is cut at
-               Σ_{i ≥ h} max r_i ≤ H − h, which no model exceeds (values of beliefs are not cut: they stay convex, and
-               the planner's bounds need that); "none": nothing is cut but `estimate`, at H.
+               once: whenever the truth is in B^k, `estimate` is at least the best executable value. clip "remaining":
+               the value of a *seen* state at step h is cut at Σ_{i ≥ h} max r_i ≤ H − h, which no model exceeds (values
+               of beliefs are not cut: they stay convex, and the planner's bounds need that); "none": nothing is cut but
+               `estimate`, at H.
 "alternating"  ascend in π and θ by turns. Policy step: the exact plan for θ. Model step: the value of a fixed π is
                linear in the rows of one step h together, so these move to the best points of their balls, a sort each
                (as in the inner maximum of UCRL2), last step first. Rows that π does not reach change nothing for it;
@@ -33,6 +32,12 @@ cut off (the rest would no longer be a ball, nor its best point a sort). The set
                who sees everything; from random points of the balls. What is found is a blockwise maximum: at least the
                best value at p̂, at most the literal objective, and so at most that of "bonus" with the same c. It is
                **not** certified optimistic.
+
+**The rate.** Proposition 6, √(H³S²AK) for the literal algorithm, fails where an action is wanted only while the state
+is hidden: what it does is then never counted (docs/statements.md). There "alternating" has linear regret too. "bonus"
+tries such an action where the state is seen, but only until its bonus no longer makes up for what it costs there; while
+the state is hidden the bonus that is left can be wanted for ever. So neither has that rate; the runs in
+docs/loss_learners.md are on a process where this does not show.
 
 **The constant.** For one row and one N, P(TV ≥ x) ≤ 2^S·exp(−2·N·x²) (Weissman et al. 2003). Over the S·A·H rows and
 N = 1..K that is at most γ for x² = (S·log 2 + ι)/(2N), which is at most S·ι/(2N) for S ≥ 2 and ι ≥ 2·log 2. So c = √½,

@@ -1,0 +1,109 @@
+"""How the default constants c of the learners under delay were chosen: on processes that are reported nowhere else.
+
+    python docs/scripts/tune.py [--quick] [LEARNER ...]
+
+Five processes: three that are easy to explore (a sparse random one, a dense random one, slippery FrozenLake) and two that
+are not (RiverSwim: the reward is upstream of a current; a lock that opens to one sequence of actions, and pays a little
+for giving up). Constant delays 0, 1 and 2, 10,000 episodes, 2 seeds, one grid of constants for every learner. The score of a
+constant on a process at a delay is its final regret divided by the best constant's there. Too large a constant costs a
+factor, too small a one can fail for ever, so the worst score decides: the default is the constant whose worst score is least.
+Prints the worst and, in brackets, the mean score.
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable
+from functools import partial
+from typing import Any
+
+import numpy as np
+
+import oldlight as ol
+from oldlight.learners import learn
+
+GRID = (0.002, 0.005, 0.01, 0.02, 0.05, 0.1, 0.2)
+LEARNERS: dict[str, Callable[..., Any]] = {
+    "DelayedUCBVI, Bernstein": partial(ol.learners.DelayedUCBVI, bonus="bernstein"),
+    "DelayedUCBVI, Bernstein, pooled": partial(ol.learners.DelayedUCBVI, bonus="bernstein", pooled=True),
+    "DelayedUCBVI, Hoeffding": partial(ol.learners.DelayedUCBVI, bonus="hoeffding"),
+    "DelayedUCBVI, Hoeffding, pooled": partial(ol.learners.DelayedUCBVI, bonus="hoeffding", pooled=True),
+    "AugmentedUCBVI, Hoeffding": partial(ol.learners.AugmentedUCBVI, bonus="hoeffding"),
+    "AugmentedUCBVI, Hoeffding, pooled": partial(ol.learners.AugmentedUCBVI, bonus="hoeffding", pooled=True),
+    "AugmentedUCBVI, Bernstein": partial(ol.learners.AugmentedUCBVI, bonus="bernstein"),
+    "AugmentedUCBVI, Bernstein, pooled": partial(ol.learners.AugmentedUCBVI, bonus="bernstein", pooled=True),
+    "AugmentedQLearning": ol.learners.AugmentedQLearning,
+    "AugmentedQLearning, pooled": partial(ol.learners.AugmentedQLearning, pooled=True),
+    "MemorylessUCBVI": ol.learners.MemorylessUCBVI,
+    "MemorylessUCBVI, aligned": partial(ol.learners.MemorylessUCBVI, aligned=True),
+    "MemorylessQLearning": ol.learners.MemorylessQLearning,
+}
+
+
+def river_swim(horizon: int = 15) -> ol.TabularMDP:
+    """Strehl and Littman's six states: left is sure and pays a little at the mouth; right fights the current."""
+    S = 6
+    P, r = np.zeros((S, 2, S)), np.zeros((S, 2))
+    for s in range(S):
+        P[s, 0, max(s - 1, 0)] = 1.0
+        P[s, 1, min(s + 1, S - 1)] += 0.6 if s in (0, S - 1) else 0.35
+        P[s, 1, s] += 0.4 if s == 0 else 0.6 if s < S - 1 else 0.0
+        P[s, 1, max(s - 1, 0)] += 1.0 - P[s, 1].sum()
+    r[0, 0], r[S - 1, 1] = 0.05, 1.0
+    return ol.TabularMDP(P, r, horizon=horizon, initial=np.eye(S)[0])
+
+
+def lock(rng: np.random.Generator, length: int = 4, n_actions: int = 3) -> ol.TabularMDP:
+    """The right action moves on with probability 0.9, a wrong one back to the start; being past the last place pays."""
+    S = length + 1
+    P, r = np.zeros((S, n_actions, S)), np.zeros((S, n_actions))
+    for s in range(length):
+        P[s, :, 0] = 1.0
+        a = rng.integers(n_actions)
+        P[s, a] = 0.1 * np.eye(S)[s] + 0.9 * np.eye(S)[s + 1]
+        r[s, (a + 1) % n_actions] = 0.02
+    P[length, :, length] = 1.0
+    r[length] = 1.0
+    return ol.TabularMDP(P, r, horizon=2 * length + 2, initial=np.eye(S)[0])
+
+
+def processes() -> dict[str, ol.TabularMDP]:
+    rng = np.random.default_rng(77)
+    sparse = np.zeros((8, 3, 8))
+    for s in range(8):
+        for a in range(3):
+            sparse[s, a, rng.choice(8, 2, replace=False)] = rng.dirichlet(np.ones(2))
+    reward = (rng.random((8, 3)) < 0.15).astype(float)
+    dense = rng.dirichlet(0.3 * np.ones(6), size=(6, 3))
+    return {
+        "sparse": ol.TabularMDP(sparse, reward, horizon=8),
+        "dense": ol.TabularMDP(dense, rng.random((6, 3)), horizon=6),
+        "FrozenLake": ol.TabularMDP.from_gymnasium("FrozenLake-v1", 20),
+        "RiverSwim": river_swim(),
+        "lock": lock(rng),
+    }
+
+
+def scores(make: Callable[..., Any], episodes: int, seeds: tuple[int, ...]) -> np.ndarray:
+    """[problem, constant]: final regret over the best constant's."""
+    rows = []
+    for mdp in processes().values():
+        for d in (0, 1, 2):
+            problem = ol.ImpairedMDP(mdp, ol.ConstantDelay(d))
+            run = partial(learn, problem, episodes=episodes, every=50, best=ol.solve(problem).value, progress=False)
+            rows.append([np.mean([run(make(c=c), seed=k).regret[-1] for k in seeds]) for c in GRID])
+    found = np.array(rows)
+    return found / found.min(axis=1, keepdims=True)
+
+
+def main(quick: bool, wanted: list[str]) -> None:
+    print("| learner | " + " | ".join(f"{c:g}" for c in GRID) + " | least |\n|" + "---|" * (len(GRID) + 2), flush=True)
+    for name in wanted or LEARNERS:
+        found = scores(LEARNERS[name], *((300, (0,)) if quick else (10_000, (0, 1))))
+        worst = found.max(axis=0)
+        cells = " | ".join(f"{w:.2f} ({m:.2f})" for w, m in zip(worst, found.mean(axis=0), strict=True))
+        print(f"| {name} | {cells} | {GRID[worst.argmin()]:g} |", flush=True)
+
+
+if __name__ == "__main__":
+    main("--quick" in sys.argv, [x for x in sys.argv[1:] if not x.startswith("--")])

@@ -17,6 +17,7 @@ lint: $(VENV)/.dev
 	$(BIN)/mypy
 
 bench: $(VENV)/.dev
+	-$(MAKE) .venv-rlberry/.done
 	$(BIN)/python benchmarks/bench.py
 
 $(VENV)/bin/python:
@@ -31,6 +32,11 @@ $(VENV)/.dev: pyproject.toml | $(VENV)/bin/python
 	$(BIN)/pip install --quiet --disable-pip-version-check -e '.[dev]'
 	touch $(VENV)/.core $@
 
+.venv-rlberry/.done:  # an old rlberry needs an environment of its own
+	$(PYTHON) -m venv .venv-rlberry
+	.venv-rlberry/bin/pip install --quiet --disable-pip-version-check 'rlberry==0.6.0' 'gymnasium==0.29.1' 'numpy<2' 'pandas<3' numba
+	touch $@
+
 clean:
-	rm -rf $(VENV) out build dist .pytest_cache .mypy_cache .ruff_cache .hypothesis
+	rm -rf $(VENV) .venv-rlberry out build dist .pytest_cache .mypy_cache .ruff_cache .hypothesis
 	find . -name __pycache__ -type d -prune -exec rm -rf {} +

@@ -19,6 +19,7 @@ import tempfile
 import time
 import warnings
 from collections.abc import Callable, Iterator
+from pathlib import Path
 from typing import Any
 from unittest import mock
 
@@ -294,11 +295,27 @@ def learning(quick: bool) -> Iterator[Row]:
         problem = warm(chain, d)
         ol.learn(problem, make(), 20, seed=0, every=20, evaluate="sampled", best=4.0, progress=False)
         run = ol.learn(problem, make(), episodes, seed=1, every=episodes, evaluate="sampled", best=4.0, progress=False)
-        yield {
-            "what": what,
-            "episodes/s": f"{1 / np.median(run.seconds):,.0f}",
-            "per episode": float(np.median(run.seconds)),
-        }
+        yield _pace(what, float(np.median(run.seconds)))
+        if d == 0 and RLBERRY.exists():
+            theirs = _rlberry(chain, episodes)
+            yield _pace("rlberry 0.6.0 UCBVI, no delay", theirs) | {"ratio": theirs / float(np.median(run.seconds))}
+
+
+RLBERRY = Path(".venv-rlberry/bin/python")  # made by `make bench`
+
+
+def _pace(what: str, seconds: float) -> Row:
+    return {"what": what, "episodes/s": f"{1 / seconds:,.0f}", "per episode": seconds}
+
+
+def _rlberry(mdp: ol.TabularMDP, episodes: int) -> float:
+    """Seconds an episode of rlberry's UCBVI, in its own environment."""
+    with tempfile.TemporaryDirectory() as folder:
+        file = Path(folder) / "process.npz"
+        np.savez(file, transitions=mdp.transitions[0], rewards=mdp.rewards[0], initial=mdp.initial, horizon=mdp.horizon)
+        script = Path(__file__).with_name("rlberry_ucbvi.py")
+        done = subprocess.run([RLBERRY, script, file, str(episodes)], capture_output=True, text=True, check=True)
+    return float(json.loads(done.stdout.splitlines()[-1])["per episode"])
 
 
 # -- (e) simulation ---------------------------------------------------------------------------------------------------

@@ -80,6 +80,23 @@ WORDS = {  # what can stand before the colon, and what follows it
     "file": "FILE.json",
 }
 
+MEANING = {
+    "none": "nothing is late, nothing is lost",
+    "constant": "every observation d steps late",
+    "geometric": "P(Δ = k) = p(1−p)^k: the next observation arrives with probability p at each step",
+    "heavy": "P(Δ ≥ k) = (1 + k/scale)^−alpha",
+    "bernoulli": "the paper's: Δ = 0 with probability p_zero, else 1, for the first `steps` (3) steps",
+    "stochastic": "P(Δ = 0), P(Δ = 1), ...",
+    "delays": "an episode's delay, drawn once from these weights",
+    "interarrival": "measured interarrival times Δ, with weights",
+    "loss": "this share of the observations is lost",
+    "seen": "this share of the observations is seen",
+    "bursty": "Gilbert–Elliott: a link that is good or bad for a while (simulated, not planned)",
+    "wifi": "a measured Wi-Fi link",
+    "trace": "fitted to a measured link, CSV or ping output",
+    "file": "a channel file, as `oldlight trace` writes it",
+}
+
 
 def nearest(word: str, allowed: Iterable[str]) -> str:
     """'; did you mean …?' for a typing mistake, else the list of what there is."""

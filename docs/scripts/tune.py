@@ -2,9 +2,9 @@
 
     python docs/scripts/tune.py [--quick] [LEARNER ...]
 
-Five processes: three that are easy to explore (a sparse random one, a dense random one, slippery FrozenLake) and two that
-are not (RiverSwim: the reward is upstream of a current; a lock that opens to one sequence of actions, and pays a little
-for giving up). Constant delays 0, 1 and 2, 10,000 episodes, 2 seeds, one grid of constants for every learner. The score of a
+Five processes: two that are easy to explore (a dense random one, slippery FrozenLake) and three that are not (RiverSwim: the
+reward is upstream of a current; a grid and a ring of twenty places with one that pays). Constant delays 0 and 2, cold start,
+10,000 episodes, 2 seeds, one grid of constants for every learner. The score of a
 constant on a process at a delay is its final regret divided by the best constant's there. Too large a constant costs a
 factor, too small a one can fail for ever, so the worst score decides: the default is the constant whose worst score is least.
 Prints the worst and, in brackets, the mean score.
@@ -22,7 +22,7 @@ import numpy as np
 import oldlight as ol
 from oldlight.learners import learn
 
-GRID = (0.002, 0.005, 0.01, 0.02, 0.05, 0.1, 0.2)
+GRID = (0.002, 0.005, 0.01, 0.02, 0.05, 0.1)
 LEARNERS: dict[str, Callable[..., Any]] = {
     "DelayedUCBVI, Bernstein": partial(ol.learners.DelayedUCBVI, bonus="bernstein"),
     "DelayedUCBVI, Bernstein, pooled": partial(ol.learners.DelayedUCBVI, bonus="bernstein", pooled=True),
@@ -53,34 +53,41 @@ def river_swim(horizon: int = 15) -> ol.TabularMDP:
     return ol.TabularMDP(P, r, horizon=horizon, initial=np.eye(S)[0])
 
 
-def lock(rng: np.random.Generator, length: int = 4, n_actions: int = 3) -> ol.TabularMDP:
-    """The right action moves on with probability 0.9, a wrong one back to the start; being past the last place pays."""
-    S = length + 1
-    P, r = np.zeros((S, n_actions, S)), np.zeros((S, n_actions))
-    for s in range(length):
-        P[s, :, 0] = 1.0
-        a = rng.integers(n_actions)
-        P[s, a] = 0.1 * np.eye(S)[s] + 0.9 * np.eye(S)[s + 1]
-        r[s, (a + 1) % n_actions] = 0.02
-    P[length, :, length] = 1.0
-    r[length] = 1.0
-    return ol.TabularMDP(P, r, horizon=2 * length + 2, initial=np.eye(S)[0])
+def places(moves: list[list[int]], goal: int, horizon: int = 10) -> ol.TabularMDP:
+    """moves[s][a] is reached with probability 0.8, else one stays; being at `goal` pays 1; the start is uniform."""
+    S, A = len(moves), len(moves[0])
+    P, r = np.zeros((S, A, S)), np.zeros((S, A))
+    for s in range(S):
+        for a in range(A):
+            P[s, a, moves[s][a]] += 0.8
+            P[s, a, s] += 0.2
+    r[goal] = 1.0
+    return ol.TabularMDP(P, r, horizon=horizon)
+
+
+def grid(width: int = 5, height: int = 4) -> ol.TabularMDP:
+    """North, east, south, west or stay; the last place but one in the first row pays."""
+
+    def at(x: int, y: int) -> int:
+        return min(max(y, 0), height - 1) * width + min(max(x, 0), width - 1)
+
+    steps = ((0, -1), (1, 0), (0, 1), (-1, 0), (0, 0))
+    return places([[at(x + i, y + j) for i, j in steps] for y in range(height) for x in range(width)], width - 2)
+
+
+def ring(n: int = 20) -> ol.TabularMDP:
+    """One or two places on or back, or stay."""
+    return places([[(s + k) % n for k in (1, 2, -1, -2, 0)] for s in range(n)], 7)
 
 
 def processes() -> dict[str, ol.TabularMDP]:
     rng = np.random.default_rng(77)
-    sparse = np.zeros((8, 3, 8))
-    for s in range(8):
-        for a in range(3):
-            sparse[s, a, rng.choice(8, 2, replace=False)] = rng.dirichlet(np.ones(2))
-    reward = (rng.random((8, 3)) < 0.15).astype(float)
-    dense = rng.dirichlet(0.3 * np.ones(6), size=(6, 3))
     return {
-        "sparse": ol.TabularMDP(sparse, reward, horizon=8),
-        "dense": ol.TabularMDP(dense, rng.random((6, 3)), horizon=6),
+        "dense": ol.TabularMDP(rng.dirichlet(0.3 * np.ones(6), size=(6, 3)), rng.random((6, 3)), horizon=6),
         "FrozenLake": ol.TabularMDP.from_gymnasium("FrozenLake-v1", 20),
         "RiverSwim": river_swim(),
-        "lock": lock(rng),
+        "grid": grid(),
+        "ring": ring(),
     }
 
 
@@ -88,7 +95,7 @@ def scores(make: Callable[..., Any], episodes: int, seeds: tuple[int, ...]) -> n
     """[problem, constant]: final regret over the best constant's."""
     rows = []
     for mdp in processes().values():
-        for d in (0, 1, 2):
+        for d in (0, 2):
             problem = ol.ImpairedMDP(mdp, ol.ConstantDelay(d))
             run = partial(learn, problem, episodes=episodes, every=50, best=ol.solve(problem).value, progress=False)
             rows.append([np.mean([run(make(c=c), seed=k).regret[-1] for k in seeds]) for c in GRID])
@@ -103,6 +110,7 @@ def main(quick: bool, wanted: list[str]) -> None:
         worst = found.max(axis=0)
         cells = " | ".join(f"{w:.2f} ({m:.2f})" for w, m in zip(worst, found.mean(axis=0), strict=True))
         print(f"| {name} | {cells} | {GRID[worst.argmin()]:g} |", flush=True)
+        print(name, np.round(found, 2).tolist(), file=sys.stderr, flush=True)
 
 
 if __name__ == "__main__":

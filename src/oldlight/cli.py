@@ -32,7 +32,10 @@ app = typer.Typer(
 # -- what several commands share --------------------------------------------------------------------------------------
 
 Process = Annotated[
-    str, typer.Argument(help="A named process (sensing_chain:0.8), a file, gym:FrozenLake-v1@20, or module:function.")
+    str,
+    typer.Argument(
+        metavar="PROCESS", help="A named process (sensing_chain:0.8), a file, gym:FrozenLake-v1@20, or module:function."
+    ),
 ]
 Channel = Annotated[
     str,
@@ -98,16 +101,27 @@ def show(rows: list[dict[str, Any]], title: str, as_json: str | None, as_csv: st
             write_text(target, body)
     if "-" in (as_json, as_csv):
         return
-    from rich.console import Console
     from rich.table import Table
 
-    table = Table(title=title, title_justify="left", title_style="bold")
-    for column in columns:
-        numeric = all(isinstance(row.get(column), int | float) for row in rows)
-        table.add_column(column, justify="right" if numeric else "left", overflow="fold")
-    for row in rows:
-        table.add_row(*(_cell(row.get(column)) for column in columns))
-    Console().print(table)
+    if len(rows) == 1:
+        table = Table("", "", title=title, title_justify="left", title_style="bold", show_header=False)
+        for column in columns:
+            table.add_row(column, _cell(rows[0][column]))
+    else:
+        table = Table(title=title, title_justify="left", title_style="bold")
+        for column in columns:
+            numeric = all(isinstance(row.get(column), int | float) for row in rows)
+            table.add_column(column, justify="right" if numeric else "left", overflow="fold")
+        for row in rows:
+            table.add_row(*(_cell(row.get(column)) for column in columns))
+    console().print(table)
+
+
+def console() -> Any:
+    """As wide as the terminal; where there is none, wide enough for the tables."""
+    from rich.console import Console
+
+    return Console(width=None if sys.stdout.isatty() else 140)
 
 
 def _cell(value: Any) -> str:
@@ -351,7 +365,6 @@ def list_() -> None:
     """Processes, channels, learners and policies that have a name here."""
     import inspect
 
-    from rich.console import Console
     from rich.table import Table
 
     from oldlight import learners, words
@@ -369,10 +382,11 @@ def list_() -> None:
         "policies": [(name, "", "for simulate --policy") for name in POLICIES],
     }  # fmt: skip
     for title, rows in parts.items():
-        table = Table("name", "arguments", "", title=title, title_justify="left", title_style="bold")
-        for row in rows:
-            table.add_row(*(x.replace("[", r"\[") for x in row))
-        Console().print(table)
+        width = 3 if any(row[1] for row in rows) else 2
+        table = Table(title=title, title_justify="left", title_style="bold", show_header=False)
+        for name, takes, text in rows:
+            table.add_row(name.replace("[", r"\["), *([takes] if width == 3 else []), text)
+        console().print(table)
 
 
 # -- studies and the page -----------------------------------------------------------------------------------------------
@@ -397,22 +411,22 @@ def options(
 
 def main() -> None:
     """The entry point: what goes wrong is said in one paragraph, with the exit code that fits."""
-    import click
-
     try:
-        code = app(standalone_mode=False)
-    except click.exceptions.ClickException as error:
-        error.show()
-        code = error.exit_code
-    except (KeyboardInterrupt, click.exceptions.Abort):
+        code = app(standalone_mode=False, prog_name="oldlight")
+    except (KeyboardInterrupt, typer.Abort):
         tell("Interrupted.")
         code = 130
     except Exception as error:
-        if "--debug" in sys.argv:
+        show_usage = getattr(error, "show", None)  # what the parser itself refuses
+        if callable(show_usage):
+            show_usage()
+            code = getattr(error, "exit_code", 2)
+        elif "--debug" in sys.argv:
             raise
-        words = str(error.args[0]) if isinstance(error, KeyError) and error.args else str(error)
-        tell(f"Error: {words or type(error).__name__}")
-        code = 1
+        else:
+            words = str(error.args[0]) if isinstance(error, KeyError) and error.args else str(error)
+            tell(f"Error: {words or type(error).__name__}")
+            code = 1
     sys.exit(code if isinstance(code, int) else 0)
 
 

@@ -1,0 +1,178 @@
+"""The command line: what it prints is what Python computes; what it refuses, and with which exit code."""
+
+from __future__ import annotations
+
+import csv
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+
+import oldlight as ol
+from oldlight import cli
+
+
+def run(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], *arguments: str) -> tuple[int, str, str]:
+    monkeypatch.setattr(sys, "argv", ["oldlight", *arguments])
+    with pytest.raises(SystemExit) as stopped:
+        cli.main()
+    out, err = capsys.readouterr()
+    return int(stopped.value.code or 0), out, err
+
+
+@pytest.fixture
+def call(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]):
+    return lambda *arguments: run(monkeypatch, capsys, *arguments)
+
+
+def warm(channel: ol.DelayChannel) -> ol.ImpairedMDP:
+    return ol.ImpairedMDP(ol.instances.sensing_chain(0.8), channel, start=ol.WarmStart())
+
+
+def test_plan_and_simulate_its_policy(call, tmp_path: Path) -> None:
+    best, table = tmp_path / "best.npz", tmp_path / "plan.csv"
+    code, out, err = call("plan", "sensing_chain:0.8", "--warm", "-c", "constant:2", "--save", str(best), "--json", "-",
+                          "--csv", str(table))  # fmt: skip
+    assert code == 0
+    (row,) = json.loads(out)
+    assert row["value"] == ol.solve(warm(ol.ConstantDelay(2))).value
+    assert row["exact"] is True
+    assert float(next(csv.DictReader(table.open()))["value"]) == row["value"]
+    assert str(best) in err
+    code, out, _ = call("simulate", "sensing_chain:0.8", "--warm", "-c", "constant:2", "--policy", str(best), "-n",
+                        "20000", "--json", "-")  # fmt: skip
+    (played,) = json.loads(out)
+    assert code == 0
+    assert played["exact value"] == pytest.approx(row["value"], abs=1e-12)
+    assert abs(played["mean return"] - row["value"]) < 4 / 1.96 * played["± 95%"]
+    same = ol.simulate(warm(ol.ConstantDelay(2)), ol.load_policy(best), 20_000, seed=0)
+    assert played["mean return"] == same.mean
+
+
+def test_gap_of_several_channels(call) -> None:
+    code, out, _ = call("gap", "sensing_chain", "--warm", "-c", "constant:1", "-c", "loss:0.2", "--json", "-")
+    assert code == 0
+    one, two = json.loads(out)
+    assert one["gap"] == pytest.approx(float(ol.gap(warm(ol.ConstantDelay(1)))), abs=1e-12)
+    assert two["gap"] == pytest.approx(float(ol.gap(warm(ol.Loss(rate=0.2)))), abs=1e-12)
+    code, out, _ = call("gap", "dichotomy:1", "-c", "constant:2", "--terms")
+    assert code == 0
+    assert "Proposition 4" in out
+    assert "0.5" in out
+
+
+@pytest.mark.parametrize("policy", [p for p in cli.POLICIES if p != "best"])
+def test_every_named_policy_plays(call, policy: str) -> None:
+    code, out, _ = call("simulate", "dichotomy:1", "-c", "constant:1", "--policy", policy, "-n", "100", "--csv", "-")
+    assert code == 0
+    assert out.startswith("process,channel,policy")
+
+
+def test_learn(call, tmp_path: Path) -> None:
+    code, out, err = call("learn", "sensing_chain", "--warm", "-c", "constant:1", "-l", "DelayedUCBVI", "-l",
+                          "PosteriorSampling", "-o", "pooled=true", "-n", "60", "--seeds", "2", "--save",
+                          str(tmp_path / "runs"), "--plot", str(tmp_path / "regret.svg"), "--json", "-")  # fmt: skip
+    assert code == 0, err
+    rows = json.loads(out)
+    assert [row["learner"] for row in rows] == ["DelayedUCBVI", "PosteriorSampling"]
+    again = ol.learn(warm(ol.ConstantDelay(1)), ol.learners.DelayedUCBVI(pooled=True), 60, seed=1, every=10)
+    loaded = ol.LearningRun.load(tmp_path / "runs" / "DelayedUCBVI-1.npz")
+    assert loaded.regret[-1] == again.regret[-1]
+    assert (tmp_path / "regret.svg").read_text().lstrip().startswith("<?xml")
+
+
+def test_list_names_everything(call) -> None:
+    code, out, _ = call("list")
+    assert code == 0
+    for name in ("sensing_chain", "DelayedUCBVI", "UniformRandom", "constant:d", "bursty", "memoryless"):
+        assert name in out
+
+
+@pytest.mark.parametrize(
+    ("arguments", "says"),
+    [
+        (("plan", "sensing_chan"), "did you mean sensing_chain"),
+        (("plan", "sensing_chain", "-c", "constnt:2"), "did you mean constant"),
+        (("plan", "sensing_chain", "-c", "constant:-1"), "whole number"),
+        (("plan",), "Missing argument"),
+        (("paln", "sensing_chain"), "No such command"),
+        (("simulate", "sensing_chain", "--policy", "bst"), "did you mean best"),
+        (("learn", "sensing_chain", "-l", "DelayedUCVI"), "did you mean DelayedUCBVI"),
+        (("learn", "sensing_chain", "-o", "poled=true"), "did you mean pooled"),
+        (("learn", "sensing_chain", "-o", "pooled"), "key=value"),
+        (("simulate", "sensing_chain", "-n", "0"), "--episodes"),
+    ],
+)
+def test_wrong_usage_is_2_and_says_what_was_meant(call, arguments: tuple[str, ...], says: str) -> None:
+    code, _, err = call(*arguments)
+    assert code == 2
+    assert says in " ".join(err.replace("│", " ").split())
+    assert "Traceback" not in err
+
+
+def test_failure_is_1_in_one_paragraph(call, tmp_path: Path) -> None:
+    code, _, err = call("plan", "sensing_chain", "-c", "constant:9", "--max-gb", "0.001")
+    assert code == 1
+    assert err.startswith("Error: an exact plan")
+    assert err.count("\n") == 1
+    damaged = tmp_path / "best.npz"
+    damaged.write_bytes(b"PK nonsense")
+    code, _, err = call("simulate", "sensing_chain", "-c", "constant:1", "--policy", str(damaged))
+    assert (code, "best.npz" in err) == (2, True)
+
+
+def test_debug_shows_the_error_itself(monkeypatch: pytest.MonkeyPatch) -> None:
+    arguments = ["--debug", "plan", "sensing_chain", "-c", "constant:9", "--max-gb", "0.001"]
+    monkeypatch.setattr(sys, "argv", ["oldlight", *arguments])
+    with pytest.raises(ol.TooLarge):
+        cli.main()
+
+
+def test_ctrl_c_is_130(tmp_path: Path) -> None:
+    command = [sys.executable, "-m", "oldlight.cli", "learn", "sensing_chain", "-c", "constant:2", "-n", "5000000",
+               "--seeds", "1", "--every", "1000000", "--json", str(tmp_path / "rows.json")]  # fmt: skip
+    process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, env=os.environ)
+    time.sleep(4)
+    process.send_signal(signal.SIGINT)
+    _, err = process.communicate(timeout=60)
+    assert process.returncode == 130
+    assert "Traceback" not in err
+
+
+def test_help_teaches_and_imports_nothing_heavy() -> None:
+    code = (
+        "import sys; sys.argv = ['oldlight', '--help']\n"
+        "from oldlight import cli\n"
+        "try: cli.main()\n"
+        "except SystemExit as stop: assert not stop.code\n"
+        "heavy = {'numba', 'scipy', 'matplotlib', 'gymnasium', 'pydantic', 'pyarrow', 'plotly', 'distributed', 'torch'}\n"
+        "assert not heavy & set(sys.modules), heavy & set(sys.modules)\n"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert "oldlight paper --quick" in " ".join(done.stdout.split())
+
+
+def test_each_command_has_an_example(call) -> None:
+    for command in cli.app.registered_commands:
+        name = command.name or command.callback.__name__
+        code, out, _ = call(name, "--help")
+        assert code == 0
+        assert name == "list" or f"oldlight {name} " in out, f"{name} --help has no example"
+
+
+@pytest.mark.parametrize("shell", ["bash", "zsh", "fish"])
+def test_shell_completion(shell: str) -> None:
+    words = {"bash": {"COMP_WORDS": "oldlight pl", "COMP_CWORD": "1"}}.get(
+        shell, {"_TYPER_COMPLETE_ARGS": "oldlight pl"}
+    )
+    environment = os.environ | words | {"_OLDLIGHT_COMPLETE": f"complete_{shell}"}
+    if shell == "fish":
+        environment["_TYPER_COMPLETE_FISH_ACTION"] = "get-args"
+    code = "import sys; sys.argv = ['oldlight']; from oldlight.cli import app; app(prog_name='oldlight')"
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, env=environment)
+    assert "plan" in done.stdout

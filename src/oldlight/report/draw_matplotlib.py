@@ -1,0 +1,213 @@
+"""Charts for print: matplotlib figures, and the bytes of their SVG and PDF files.
+
+In SVG letters stay letters (they can be searched and edited), in PDF the fonts are embedded. The same figure and name give the same
+bytes: no dates, no random names inside. A band says in the figure which one it is, under the legend.
+"""
+
+from __future__ import annotations
+
+import io
+import re
+from typing import Any
+
+import numpy as np
+
+from oldlight.report.charts import Bars, Chart, Heat, Lines, Panels, Single, bands, singles
+from oldlight.report.drawing import GREY, Look, band, looks, number_text, points, y_range, z_range
+
+STROKES: dict[str, Any] = {
+    "solid": "-",
+    "broken": (0, (5, 2.2)),
+    "dotted": (0, (1.2, 1.6)),
+    "dash-dot": (0, (6, 2, 1.2, 2)),
+}
+STYLE: dict[Any, Any] = {
+    "font.family": "sans-serif",
+    "font.size": 9,
+    "axes.titlesize": 10,
+    "axes.spines.top": False,
+    "axes.spines.right": False,
+    "axes.grid": True,
+    "axes.axisbelow": True,
+    "grid.alpha": 0.25,
+    "legend.fontsize": 8,
+    "legend.frameon": False,
+    "text.parse_math": False,  # a dollar is a dollar
+}
+SUPERSCRIPT = str.maketrans("-0123456789", "⁻⁰¹²³⁴⁵⁶⁷⁸⁹")
+
+
+def to_matplotlib(chart: Chart, ax: Any = None) -> Any:
+    """A matplotlib Figure; or draw on the given axes, and return their figure."""
+    from matplotlib import rc_context
+    from matplotlib.figure import Figure
+
+    charts, shown = singles(chart), looks(chart)
+    if ax is not None:
+        if len(charts) > 1:
+            raise ValueError(f"{chart.title!r} has {len(charts)} panels and cannot be drawn on one axes; leave ax out")
+        with rc_context(STYLE):
+            _draw(charts[0], ax, shown, None, None)
+            ax.set_title(charts[0].title)
+            if shown:
+                ax.legend(title=" ".join(bands(chart)) or None, title_fontsize=7)
+        return ax.figure
+    columns = min(len(charts), 3)
+    rows = -(-len(charts) // columns)
+    with rc_context(STYLE):
+        width = 5.4 if columns == 1 else 3.9 * columns
+        legend_rows = -(-len(shown) // max(1, int(width / 1.7)))
+        fig = Figure(figsize=(width, 3.1 * rows + 0.4 + 0.18 * legend_rows), layout="constrained")
+        axes = fig.subplots(rows, columns, squeeze=False).ravel()
+        share = isinstance(chart, Panels) and chart.share
+        y, z = (y_range(charts), z_range(charts)) if share else (None, None)
+        for i, (one, place) in enumerate(zip(charts, axes, strict=False)):
+            _draw(one, place, shown, y, z)
+            if share and i % columns and one.y_label == charts[i - 1].y_label:
+                place.set_ylabel("")
+            if len(charts) > 1:
+                place.set_title(one.title)
+        for place in axes[len(charts) :]:
+            place.remove()
+        fig.suptitle(chart.title, fontsize=11)
+        _legend(fig, chart, shown, max(1, int(width / 1.7)))
+    return fig
+
+
+def picture(figure: Any, format: str, name: str) -> bytes:
+    """The figure as an "svg" or "pdf" file. `name` makes the identifiers inside; equal names give equal bytes."""
+    from matplotlib import rc_context
+
+    stream = io.BytesIO()
+    unsaid = {"Date": None} if format == "svg" else {"CreationDate": None}
+    with rc_context({**STYLE, "svg.fonttype": "none", "svg.hashsalt": name, "pdf.fonttype": 42}):
+        figure.savefig(stream, format=format, metadata={**unsaid, "Creator": "oldlight"})
+    return stream.getvalue()
+
+
+def inline_svg(svg: bytes, name: str) -> str:
+    """An SVG file as an element of a page: without head and metadata, and with identifiers and styles of its own."""
+    text = svg.decode("utf-8")
+    text = re.sub(r"\s*<metadata>.*?</metadata>", "", text[text.index("<svg") :], flags=re.S)
+    text = re.sub(r'\bid="([^"]+)"', rf'id="{name}-\1"', text)
+    text = re.sub(r'(href="|url\()#', rf"\1#{name}-", text)
+    text = text.replace(
+        "*{stroke-linejoin", f"#{name} *{{stroke-linejoin"
+    )  # a style in a page holds for the whole page
+    return text.replace("<svg ", f'<svg id="{name}" focusable="false" ', 1).strip()
+
+
+def _draw(
+    chart: Single, ax: Any, shown: dict[str, Look], y: tuple[float, float] | None, z: tuple[float, float] | None
+) -> None:
+    ax.set_xlabel(chart.x_label)
+    ax.set_ylabel(chart.y_label)
+    if isinstance(chart, Heat):
+        return _heat(chart, ax, z)
+    if isinstance(chart, Lines):
+        _lines(chart, ax, shown)
+        _axis(ax.xaxis, chart.log_x, chart.percent_x)
+    else:
+        _bars(chart, ax, shown)
+    _axis(ax.yaxis, chart.log_y, chart.percent_y)
+    if y is not None:
+        ax.set_ylim(y)
+    for line in chart.references:
+        across = line.axis == "y"
+        (ax.axhline if across else ax.axvline)(line.value, color=GREY, lw=1, ls=STROKES["dotted"], zorder=1.5)
+        frame = ax.get_yaxis_transform() if across else ax.get_xaxis_transform()
+        at = (1.0, line.value) if across else (line.value, 1.0)
+        side = (
+            {"ha": "right", "va": "bottom", "xytext": (0, 2)}
+            if across
+            else {"ha": "left", "va": "top", "xytext": (3, 0)}
+        )
+        ax.annotate(line.label, at, xycoords=frame, textcoords="offset points", color=GREY, fontsize=8, **side)
+
+
+def _lines(chart: Lines, ax: Any, shown: dict[str, Look]) -> None:
+    for series in chart.series:
+        look = shown[series.label]
+        p = points(series, log_x=chart.log_x, log_y=chart.log_y)
+        mark = {"marker": "o", "ms": 4} if look.marks else {}
+        ax.plot(p.x, p.y, color=look.colour, ls=STROKES[look.dash], lw=1.5, label=series.label, **mark)
+        for x, low, high in band(p):
+            ax.fill_between(x, low, high, color=look.colour, alpha=0.18, lw=0)
+
+
+def _bars(chart: Bars, ax: Any, shown: dict[str, Look]) -> None:
+    n = len(chart.groups)
+    at = np.arange(len(chart.categories))
+    for i, group in enumerate(chart.groups):
+        y = np.asarray(group.y)
+        error = None
+        if group.low is not None and group.high is not None:
+            error = np.array([y - np.asarray(group.low), np.asarray(group.high) - y])
+        where = at + (i - (n - 1) / 2) * 0.75 / n
+        style = {"error_kw": {"lw": 1, "capsize": 2, "ecolor": "#333333"}}
+        ax.bar(where, y, 0.75 / n, yerr=error, color=shown[group.label].colour, label=group.label, **style)
+    crowded = sum(len(c) for c in chart.categories) > 44
+    ax.set_xticks(at, chart.categories, **({"rotation": 28, "ha": "right"} if crowded else {}))
+    ax.grid(False, axis="x")
+
+
+def _heat(chart: Heat, ax: Any, limits: tuple[float, float] | None) -> None:
+    from matplotlib.ticker import FuncFormatter
+
+    z = np.ma.masked_invalid(np.asarray(chart.z))
+    low, high = limits or z_range([chart]) or (0.0, 1.0)
+    image = ax.imshow(z, origin="lower", aspect="auto", cmap="cividis", vmin=low, vmax=high)
+    ax.set_xticks(range(len(chart.x)), chart.x)
+    ax.set_yticks(range(len(chart.y)), chart.y)
+    ax.grid(False)
+    ax.spines[:].set_visible(False)
+    ax.tick_params(length=0)
+    for (i, j), value in np.ndenumerate(np.asarray(chart.z)):
+        if np.isfinite(value):
+            dark = value < (low + high) / 2
+            size = 7 if len(chart.x) <= 10 else 5.5
+            ax.text(
+                j, i, number_text(value, chart.percent), ha="center", va="center", size=size, color="w" if dark else "k"
+            )
+    bar = ax.figure.colorbar(image, ax=ax, label=chart.z_label, pad=0.02)
+    bar.outline.set_visible(False)
+    if chart.percent:
+        bar.ax.yaxis.set_major_formatter(FuncFormatter(lambda v, _: number_text(v, True)))
+
+
+def _axis(axis: Any, log: bool, percent: bool) -> None:
+    from matplotlib.ticker import FuncFormatter, NullFormatter, StrMethodFormatter
+
+    if log:
+        (axis.axes.set_xscale if axis.axis_name == "x" else axis.axes.set_yscale)("log")
+        axis.set_major_formatter(FuncFormatter(lambda v, _: _power(v, percent)))
+        axis.set_minor_formatter(NullFormatter())
+    elif percent:
+        axis.set_major_formatter(FuncFormatter(lambda v, _: number_text(v, True)))
+    elif max(abs(v) for v in axis.get_view_interval()) >= 1000:
+        axis.set_major_formatter(StrMethodFormatter("{x:,.0f}"))
+
+
+def _power(value: float, percent: bool) -> str:
+    if percent or 0.01 <= value < 1000:
+        return number_text(value, percent)
+    return "10" + str(round(np.log10(value))).translate(SUPERSCRIPT)
+
+
+def _legend(fig: Any, chart: Chart, shown: dict[str, Look], columns: int) -> None:
+    told = " ".join(bands(chart)) or None
+    if not shown or (len(shown) == 1 and told is None and len(singles(chart)) == 1):
+        return
+    found: dict[str, Any] = {}
+    for ax in fig.axes:
+        for handle, label in zip(*ax.get_legend_handles_labels(), strict=True):
+            found.setdefault(label, handle)
+    fig.legend(
+        [found[label] for label in shown],
+        list(shown),
+        loc="outside lower center",
+        ncols=min(columns, len(shown)),
+        title=told,
+        title_fontsize=7,
+        handlelength=2.6,
+    )

@@ -1,0 +1,265 @@
+"""Charts for the page: plotly figures, to hover over, zoom into and switch on and off.
+
+`spec(chart)` is the figure of one set of axes as plain data (what plotly.js reads), without a legend: the page has its own,
+shared by all panels. `to_plotly(chart)` is a plotly `Figure` with plotly's legend, for a notebook.
+
+Plotly looks for markup in every text (<b>, <a href>); all texts are escaped, so a label is shown as it is written. The traces of
+one label carry its `legendgroup`, "k0", "k1", ..: band, line and the same line in other panels are switched together.
+"""
+
+from __future__ import annotations
+
+from html import escape
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from oldlight.report.charts import Bars, Chart, Heat, Lines, Panels, Series, Single, singles
+from oldlight.report.drawing import GREY, Look, band, looks, number_text, points, y_range, z_range
+
+STROKES = {"solid": "solid", "broken": "dash", "dotted": "dot", "dash-dot": "dashdot"}
+FONT = "system-ui, -apple-system, 'Segoe UI', Roboto, 'DejaVu Sans', sans-serif"
+GRID = "rgba(128,128,128,0.22)"
+WIDTH = 460  # of one panel in a notebook
+HEIGHT = 380
+
+
+def to_plotly(chart: Chart) -> Any:
+    """A plotly Figure."""
+    from plotly.graph_objects import Figure  # type: ignore[import-untyped]
+
+    shown, ranges = looks(chart), shared(chart)
+    charts = singles(chart)
+    data: list[dict[str, Any]] = []
+    n = len(charts)
+    layout: dict[str, Any] = base_layout() | {"title": {"text": _text(chart.title)}, "height": HEIGHT + 60}
+    layout |= {"showlegend": len(shown) > 1, "annotations": [], "shapes": []}
+    if n > 1:
+        layout["width"] = WIDTH * n
+    named: set[str] = set()
+    for i, one in enumerate(charts):
+        part = spec(one, shown, **ranges)
+        number = "" if i == 0 else str(i + 1)
+        span = [(i + 0.06) / n, (i + 0.94) / n] if n > 1 else [0.0, 1.0]
+        for trace in part["data"]:
+            new = trace.get("name") not in named and trace.get("hoverinfo") != "skip"
+            if new:
+                named.add(trace.get("name"))
+            if trace["type"] == "heatmap":
+                trace["colorbar"]["x"] = span[1]
+            else:
+                trace["showlegend"] = new
+            data.append(trace | {"xaxis": f"x{number}", "yaxis": f"y{number}"})
+        layout[f"xaxis{number}"] = part["layout"]["xaxis"] | {"domain": span, "anchor": f"y{number}"}
+        layout[f"yaxis{number}"] = part["layout"]["yaxis"] | {"anchor": f"x{number}"}
+        for kind in ("shapes", "annotations"):
+            layout[kind] += [_moved(mark, number) for mark in part["layout"][kind]]
+        if n > 1:
+            middle = sum(span) / 2
+            title = {"text": _text(one.title), "showarrow": False, "font": {"size": 14}, "yanchor": "bottom"}
+            layout["annotations"].append(title | {"x": middle, "y": 1.0, "xref": "paper", "yref": "paper"})
+    return Figure({"data": data, "layout": layout})
+
+
+def shared(chart: Chart) -> dict[str, tuple[float, float] | None]:
+    """The ranges that panels have in common, as `spec` takes them."""
+    share = isinstance(chart, Panels) and chart.share
+    return {"y": y_range(singles(chart)), "z": z_range(singles(chart))} if share else {"y": None, "z": None}
+
+
+def spec(
+    chart: Single,
+    shown: dict[str, Look] | None = None,
+    *,
+    y: tuple[float, float] | None = None,
+    z: tuple[float, float] | None = None,
+) -> dict[str, Any]:
+    """{"data", "layout"} of one set of axes; `shown` are the looks of the whole figure, y and z ranges to keep to."""
+    known = looks(chart) if shown is None else shown
+    layout = base_layout() | {"showlegend": False}
+    layout["xaxis"], layout["yaxis"] = _axis(chart.x_label), _axis(chart.y_label)
+    if isinstance(chart, Heat):
+        data = _heat(chart, z)
+        layout["xaxis"] |= {"type": "category", "showgrid": False}
+        layout["yaxis"] |= {"type": "category", "showgrid": False}
+        return {"data": data, "layout": layout | {"shapes": [], "annotations": []}}
+    if isinstance(chart, Lines):
+        data = [trace for s in chart.series for trace in _line(chart, s, known[s.label])]
+        layout["xaxis"] |= _kind(chart.log_x, chart.percent_x)
+    else:
+        data = _bars(chart, known)
+        layout |= {"barmode": "group", "bargap": 0.25}
+        layout["xaxis"] |= {"type": "category", "showgrid": False}
+    layout["yaxis"] |= _kind(chart.log_y, chart.percent_y)
+    if y is not None:
+        layout["yaxis"]["range"] = np.log10(y).tolist() if chart.log_y else list(y)
+    return {"data": data, "layout": layout | _references(chart)}
+
+
+def base_layout() -> dict[str, Any]:
+    """Transparent, and in the page's own font; the page sets the colour of text."""
+    return {
+        "font": {"family": FONT, "size": 13},
+        "paper_bgcolor": "rgba(0,0,0,0)",
+        "plot_bgcolor": "rgba(0,0,0,0)",
+        "margin": {"l": 16, "r": 16, "t": 12, "b": 16},
+        "hovermode": "closest",
+    }
+
+
+def _axis(label: str) -> dict[str, Any]:
+    return {
+        "title": {"text": _text(label), "standoff": 8},
+        "automargin": True,
+        "gridcolor": GRID,
+        "zerolinecolor": GRID,
+        "linecolor": "rgba(128,128,128,0.6)",
+        "showline": True,
+        "ticks": "outside",
+        "ticklen": 4,
+        "tickcolor": "rgba(128,128,128,0.6)",
+    }
+
+
+def _kind(log: bool, percent: bool) -> dict[str, Any]:
+    if percent:
+        return {"type": "log" if log else "linear", "tickformat": ",.3~%"}
+    return {"type": "log", "exponentformat": "power"} if log else {"type": "linear", "tickformat": ",~r"}
+
+
+def _line(chart: Lines, series: Series, look: Look) -> list[dict[str, Any]]:
+    p = points(series, log_x=chart.log_x, log_y=chart.log_y)
+    common = {"type": "scatter", "name": _text(series.label), "legendgroup": f"k{look.key}"}
+    number = ",.4~%" if chart.percent_y else ",.5~g"
+    hover = f"%{{x:{',.4~%' if chart.percent_x else ',.6~g'}}}: <b>%{{y:{number}}}</b>"
+    line: dict[str, Any] = common | {
+        "x": _list(p.x),
+        "y": _list(p.y),
+        "mode": "lines+markers" if look.marks else "lines",
+        "line": {"color": look.colour, "width": 2.2, "dash": STROKES[look.dash]},
+        "marker": {"size": 7},
+        "hovertemplate": hover,
+    }
+    if p.low is None or p.high is None:
+        return [line]
+    edges = np.column_stack([p.low, p.high])
+    line |= {
+        "customdata": [_list(pair) for pair in edges],
+        "hovertemplate": hover + f"<br>band %{{customdata[0]:{number}}} to %{{customdata[1]:{number}}}",
+    }
+    x: list[float | None] = []
+    edge: list[float | None] = []
+    for xs, low, high in band(p):
+        gap: list[float | None] = [None] if x else []
+        x += gap + _list(np.append(xs, xs[::-1]))
+        edge += gap + _list(np.append(high, low[::-1]))
+    shade = common | {
+        "x": x,
+        "y": edge,
+        "mode": "lines",
+        "fill": "toself",
+        "fillcolor": _rgba(look.colour, 0.18),
+        "line": {"width": 0},
+        "hoverinfo": "skip",
+        "showlegend": False,
+    }
+    return [shade, line]
+
+
+def _bars(chart: Bars, known: dict[str, Look]) -> list[dict[str, Any]]:
+    number = ",.4~%" if chart.percent_y else ",.5~g"
+    data = []
+    for group in chart.groups:
+        look = known[group.label]
+        y = np.asarray(group.y)
+        bar = {
+            "type": "bar",
+            "name": _text(group.label),
+            "legendgroup": f"k{look.key}",
+            "x": [_text(c) for c in chart.categories],
+            "y": _list(y),
+            "marker": {"color": look.colour},
+            "hovertemplate": f"%{{x}}: <b>%{{y:{number}}}</b>",
+        }
+        if group.low is not None and group.high is not None:
+            up, down = np.asarray(group.high) - y, y - np.asarray(group.low)
+            bar["error_y"] = {
+                "type": "data",
+                "array": _list(up),
+                "arrayminus": _list(down),
+                "thickness": 1.4,
+                "width": 4,
+            }
+        data.append(bar)
+    return data
+
+
+def _heat(chart: Heat, limits: tuple[float, float] | None) -> list[dict[str, Any]]:
+    z = np.asarray(chart.z)
+    texts = [["" if np.isnan(v) else number_text(v, chart.percent) for v in row] for row in z]
+    trace: dict[str, Any] = {
+        "type": "heatmap",
+        "x": [_text(v) for v in chart.x],
+        "y": [_text(v) for v in chart.y],
+        "z": [_list(row) for row in z],
+        "text": texts,
+        "texttemplate": "%{text}",
+        "colorscale": "Cividis",
+        "xgap": 1,
+        "ygap": 1,
+        "hoverongaps": False,
+        "hovertemplate": f"%{{x}}, %{{y}}: <b>%{{z:{',.4~%' if chart.percent else ',.5~g'}}}</b><extra></extra>",
+        "colorbar": {
+            "title": {"text": _text(chart.z_label), "side": "right"},
+            "thickness": 12,
+            "outlinewidth": 0,
+            "tickformat": ",.3~%" if chart.percent else ",~r",
+        },
+    }
+    if limits is not None:
+        trace |= {"zmin": limits[0], "zmax": limits[1]}
+    return [trace]
+
+
+def _references(chart: Lines | Bars) -> dict[str, Any]:
+    shapes, annotations = [], []
+    for line in chart.references:
+        log = chart.log_y if line.axis == "y" else isinstance(chart, Lines) and chart.log_x
+        across = {"x0": 0, "x1": 1, "xref": "paper", "y0": line.value, "y1": line.value, "yref": "y"}
+        up = {"y0": 0, "y1": 1, "yref": "paper", "x0": line.value, "x1": line.value, "xref": "x"}
+        where = across if line.axis == "y" else up
+        shapes.append({"type": "line", "line": {"color": GREY, "width": 1.3, "dash": "dot"}, **where})
+        at = float(np.log10(line.value)) if log else line.value  # an annotation on a log axis stands at its exponent
+        beside = (
+            {"x": 1, "xref": "paper", "xanchor": "right", "y": at, "yref": "y", "yanchor": "bottom"}
+            if line.axis == "y"
+            else {"y": 1, "yref": "paper", "yanchor": "top", "x": at, "xref": "x", "xanchor": "left"}
+        )
+        annotations.append(
+            {"text": _text(line.label), "showarrow": False, "font": {"size": 12, "color": GREY}, **beside}
+        )
+    return {"shapes": shapes, "annotations": annotations}
+
+
+def _moved(mark: dict[str, Any], number: str) -> dict[str, Any]:
+    """A shape or annotation of the axes with that number; what spans the paper spans these axes instead."""
+    moved = dict(mark)
+    for axis in ("x", "y"):
+        name = mark[f"{axis}ref"]
+        moved[f"{axis}ref"] = f"{axis}{number} domain" if name == "paper" else f"{axis}{number}"
+    return moved
+
+
+def _list(values: NDArray[Any]) -> list[float | None]:
+    """Numbers for JSON: 6 digits are more than a screen shows; a gap is None."""
+    return [None if np.isnan(v) else float(f"{v:.6g}") for v in values]
+
+
+def _rgba(colour: str, alpha: float) -> str:
+    red, green, blue = (int(colour[i : i + 2], 16) for i in (1, 3, 5))
+    return f"rgba({red},{green},{blue},{alpha})"
+
+
+def _text(text: str) -> str:
+    return escape(str(text), quote=False)

@@ -8,6 +8,7 @@ import numpy as np
 
 from oldlight.information import Information
 from oldlight.learners.protocol import Episode, Setting
+from oldlight.policies import FunctionPolicy
 
 
 class UniformRandom:
@@ -15,6 +16,11 @@ class UniformRandom:
 
     def start(self, setting: Setting, rng: np.random.Generator) -> None:
         self.chances = np.full(setting.n_actions, 1.0 / setting.n_actions)
+        self._policy = FunctionPolicy(self.act, setting.n_actions)
+
+    def policy(self) -> FunctionPolicy:
+        """Always the same one, so that it is valued once."""
+        return self._policy
 
     def act(self, info: Information) -> Any:
         return self.chances

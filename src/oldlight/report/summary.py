@@ -1,0 +1,125 @@
+"""What a study found, as charts and tables: the pieces from which its page is put together.
+
+A result is one finished cell (`oldlight.studies.results`). Cells that differ in their seed alone are one *group*: a curve with a
+band, or a row. Regret is cumulative, against the best executable policy, and the seed is the unit of every band and ±.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from oldlight.report.charts import Group, Lines, Reference, Series, seeds_band
+
+if TYPE_CHECKING:
+    from oldlight.studies import Result
+
+Key = Callable[["Result"], str]
+POINTS = 400  # of a curve; more are not seen
+
+
+def groups(results: Iterable[Result], *keys: str) -> dict[tuple[str, ...], list[Result]]:
+    """The results by these of their names (block, instance, channel, label, kind), in the order of the study."""
+    found: dict[tuple[str, ...], list[Result]] = {}
+    for result in results:
+        found.setdefault(tuple(str(getattr(result, key)) for key in keys), []).append(result)
+    return found
+
+
+def regret_lines(
+    results: Sequence[Result],
+    title: str,
+    *,
+    by: str = "label",
+    dash: Callable[[str], str | None] = lambda name: None,
+    extra: Sequence[Series] = (),
+    log: bool = False,
+    caption: str = "",
+) -> Lines:
+    """Cumulative regret by episode, one curve per `by`, the mean over seeds with a band."""
+    series = []
+    least = min(len(r.columns["values"]) for r in results)
+    at = np.unique(np.geomspace(1, least, POINTS).astype(int) if log else np.linspace(1, least, POINTS).astype(int))
+    for (name,), runs in groups(results, by).items():
+        series.append(Series.over_seeds(name, at, [r.run.regret[at - 1] for r in runs], dash=dash(name)))
+    n = max(len(runs) for runs in groups(results, by).values())
+    return Lines(
+        title, "episode", "cumulative regret", [*series, *extra], log_x=log, log_y=log, band=seeds_band(n), caption=caption
+    )  # fmt: skip
+
+
+def regret_rows(results: Sequence[Result]) -> tuple[list[str], list[list[Any]]]:
+    """One row per learner, process and channel: final regret, what the last policy falls short of, growth, speed."""
+    titles = ["process", "channel", "learner", "seeds", "episodes", "best value", "regret", "± sd", "last gap %",
+              "gap % at a tenth", "exponent", "ms per episode"]  # fmt: skip
+    rows: list[list[Any]] = []
+    for (instance, channel, label), cells in groups(results, "instance", "channel", "label").items():
+        runs = [cell.run for cell in cells]
+        K, best = len(runs[0].values), runs[0].best
+        last = np.array([run.regret[-1] for run in runs])
+        scale = 100 / abs(best) if best else float("nan")
+        rows.append([
+            instance, channel, label, len(runs), K, round(best, 4), round(float(last.mean()), 1),
+            round(float(last.std(ddof=1)), 1) if len(runs) > 1 else None,
+            round(float(np.mean([run.gaps[-1] for run in runs])) * scale, 2),
+            round(float(np.mean([run.gaps[K // 10] for run in runs])) * scale, 2),
+            round(float(np.mean([run.growth() for run in runs])), 2) if K >= 64 else None,
+            round(1e3 * float(np.mean([np.median(run.seconds) for run in runs])), 3),
+        ])  # fmt: skip
+    return titles, rows
+
+
+def final_bars(
+    results: Sequence[Result], categories: Sequence[str], *, by: str = "label", across: str = "channel"
+) -> list[Group]:
+    """Final regret: one bar per category (a name of `across`) and `by`, whiskers over seeds."""
+    out = []
+    for (name,), cells in groups(results, by).items():
+        per = groups(cells, across)
+        n = max(len(runs) for runs in per.values())
+        final = np.full((n, len(categories)), np.nan)
+        for j, category in enumerate(categories):
+            for i, cell in enumerate(per.get((category,), [])):
+                final[i, j] = cell.run.regret[-1]
+        out.append(Group.over_seeds(name, final))
+    return out
+
+
+def task_rows(results: Sequence[Result]) -> tuple[list[str], list[list[Any]]]:
+    """One row per task, process and channel: the mean of each number over seeds."""
+    names = list(dict.fromkeys(name for r in results for name in r.scalars))
+    rows: list[list[Any]] = []
+    for (instance, channel, label), cells in groups(results, "instance", "channel", "label").items():
+        row: list[Any] = [instance, channel, label, len(cells)]
+        for name in names:
+            values = [cell.scalars.get(name) for cell in cells]
+            numeric = all(isinstance(v, int | float) and not isinstance(v, bool) for v in values)
+            row.append(float(f"{np.mean([float(v) for v in values if v is not None]):.6g}") if numeric else values[0])
+        rows.append(row)
+    return ["process", "channel", "task", "seeds", *names], rows
+
+
+def optimum(results: Sequence[Result]) -> list[Reference]:
+    """The best executable value, where all results share it."""
+    best = {round(r.scalars["best"], 9) for r in results}
+    return [Reference(f"optimum {next(iter(best)):.4g}", next(iter(best)))] if len(best) == 1 else []
+
+
+def about(results: Sequence[Result]) -> dict[str, str]:
+    """Versions, machines and times behind the results, in words."""
+    machines = list(dict.fromkeys(
+        f"{r.machine['processor']}, {r.machine['cores']} cores, {r.machine['system']}" for r in results
+    ))  # fmt: skip
+    versions = sorted({r.version for r in results})
+    software = sorted(
+        {f"Python {r.machine['python']}, NumPy {r.machine['numpy']}, numba {r.machine['numba']}" for r in results}
+    )
+    return {
+        "cells": f"{len(results)}, together {sum(r.seconds for r in results):,.0f} s of work",
+        "finished": f"{min(r.finished for r in results)} to {max(r.finished for r in results)}",
+        "oldlight": ", ".join(versions) + (" (mixed)" if len(versions) > 1 else ""),
+        "software": "; ".join(software),
+        "machine": "; ".join(machines),
+    }

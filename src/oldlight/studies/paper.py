@@ -1,0 +1,118 @@
+"""The paper's study (Section 6), and what the paper has no experiment for, as one study that `run_study` runs.
+
+Blocks, each a product of instances, channels and learners or tasks (see `oldlight.studies.spec`):
+
+    figure      the regret figure: Env1 and Env2 behind constant delays 0, 1, 2 and Bernoulli interarrivals p = 0.9, 0.7, 0.5, 0.3,
+                Algorithm 1 with the paper's bonus, 3 seeds
+    sensing     the same on the sensing chain, where it matters what one sees
+    table       Table 1: constant delays 1..4 and the four stochastic laws; the paper's Monte-Carlo protocol (5 repetitions of
+                10,000 episodes from the past) and the exact gap; on the paper's chains and on the sensing chain
+    loss        Algorithms 2 and 3 under loss
+    learners    all learners against each other at delays 1 and 3
+    price       the exact price of delay and of loss
+    late+lossy  the price over (delay, loss rate)
+
+The paper does not print its number of episodes K nor its constant c. Ours: K = 10,000 (`quick`: 600) and the default constants of
+the learners, which were chosen on other processes (docs/learning.md). A constant delay starts warm, from a known past, as in
+Section 6; a stochastic delay starts with d_1 = 0, which leaves nothing to know of the past; delay with loss starts cold.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+CONSTANT = (0, 1, 2)
+BERNOULLI = (0.9, 0.7, 0.5, 0.3)
+TABLE = (1, 2, 3, 4)
+CHAINS = [
+    {"name": "center_chain", "p": 0.99, "label": "Env1"},
+    {"name": "center_chain", "p": 0.8, "label": "Env2"},
+]
+SENSING = [
+    {"name": "sensing_chain", "p": 0.99, "label": "sensing chain, p = 0.99"},
+    {"name": "sensing_chain", "p": 0.8, "label": "sensing chain, p = 0.8"},
+]
+ALGORITHM_1 = {"name": "DelayedUCBVI", "bonus": "hoeffding", "label": "Algorithm 1"}
+LEARNERS = [
+    {"name": "DelayedUCBVI", "label": "DelayedUCBVI"},
+    {"name": "DelayedUCBVI", "pooled": True, "label": "DelayedUCBVI, pooled"},
+    {"name": "DelayedUCBVI", "bonus": "hoeffding", "label": "DelayedUCBVI, paper's bonus"},
+    {"name": "PosteriorSampling", "label": "PosteriorSampling"},
+    {"name": "PosteriorSampling", "pooled": True, "label": "PosteriorSampling, pooled"},
+    {"name": "AugmentedUCBVI", "label": "AugmentedUCBVI"},
+    {"name": "AugmentedUCBVI", "pooled": True, "label": "AugmentedUCBVI, pooled"},
+    {"name": "AugmentedQLearning", "label": "AugmentedQLearning"},
+    {"name": "AugmentedQLearning", "pooled": True, "label": "AugmentedQLearning, pooled"},
+    {"name": "MemorylessUCBVI", "label": "MemorylessUCBVI"},
+    {"name": "MemorylessUCBVI", "aligned": True, "label": "MemorylessUCBVI, aligned"},
+    {"name": "MemorylessQLearning", "label": "MemorylessQLearning"},
+    {"name": "UniformRandom", "label": "UniformRandom"},
+]
+UNDER_LOSS = [
+    {"name": "OptimisticPlanning", "oracle": "bonus", "label": "Algorithm 2 (bonus oracle)"},
+    {"name": "LossUCBVI", "label": "Algorithm 3"},
+]
+RATES = (0.95, 0.8, 0.5)
+LOSSES = (0.0, 0.05, 0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9, 1.0)
+HEAT = (0.0, 0.05, 0.1, 0.2, 0.3, 0.5, 0.7, 0.9)
+
+
+def constant(d: int) -> dict[str, Any]:
+    return {"kind": "constant", "d": d, "label": "no delay" if d == 0 else f"delay {d}"}
+
+
+def bernoulli(p: float) -> dict[str, Any]:
+    return {"kind": "bernoulli", "p_zero": p, "label": f"p = {p}"}
+
+
+def lost(rate: float) -> dict[str, Any]:
+    return {"kind": "loss", "rate": rate, "label": f"{rate:.0%} lost"}
+
+
+def late_and_lossy(d: int, rate: float) -> dict[str, Any]:
+    label = f"{d}; {rate}"
+    if d == 0:
+        return {"kind": "loss", "rate": rate, "label": label}
+    return {"kind": "lossy", "delay": {"kind": "constant", "d": d}, "rate": rate, "label": label}
+
+
+def paper_study(quick: bool = False) -> dict[str, Any]:
+    """The keys of the study, as `load_study` takes them."""
+    K, seeds, every = (600, 3, 20) if quick else (10_000, 3, 10)
+    blocks: list[dict[str, Any]] = []
+    for name, instances in (("figure", CHAINS), ("sensing", SENSING[1:] if quick else SENSING)):
+        regret = {"name": name, "instances": instances, "learners": [ALGORITHM_1], "episodes": K, "seeds": seeds}
+        blocks += [
+            regret | {"channels": [constant(d) for d in CONSTANT], "start": "warm"},
+            regret | {"channels": [bernoulli(p) for p in BERNOULLI]},
+        ]
+    tasks = ["gap", {"name": "simulate", "episodes": 10_000}]
+    for channels, start in (([constant(d) for d in TABLE], "warm"), ([bernoulli(p) for p in BERNOULLI], "cold")):
+        blocks.append({"name": "table", "instances": CHAINS + SENSING, "channels": channels, "start": start,
+                       "tasks": tasks, "seeds": 5})  # fmt: skip
+    chain = SENSING[1:]
+    blocks.append({
+        "name": "loss", "instances": chain, "channels": [{"kind": "loss", "seen": x, "label": f"λ = {x}"} for x in RATES],
+        "learners": UNDER_LOSS, "episodes": 300 if quick else 4_000, "seeds": 2 if quick else 3,
+    })  # fmt: skip
+    few = [x for x in LEARNERS if x["label"] not in SLOW] if quick else LEARNERS
+    blocks.append({
+        "name": "learners", "instances": chain, "channels": [constant(d) for d in ((2,) if quick else (1, 3))],
+        "learners": few, "episodes": K, "seeds": seeds, "start": "warm",
+    })  # fmt: skip
+    blocks += [
+        {"name": "price", "instances": SENSING, "channels": [constant(d) for d in range(7)], "start": "warm", "tasks": ["gap"]},
+        {"name": "price", "instances": SENSING, "channels": [lost(x) for x in LOSSES], "start": "warm",
+         "tasks": [{"name": "gap", "tolerance": 1e-6}]},
+        {"name": "late+lossy", "instances": chain, "tasks": [{"name": "gap", "tolerance": 1e-3}],
+         "channels": [late_and_lossy(d, x) for d in range(4 if quick else 5) for x in HEAT]},
+    ]  # fmt: skip
+    return {"name": f"the paper's study{', quick' if quick else ''}", "seed": 2023, "every": every, "blocks": blocks}
+
+
+SLOW = (
+    "PosteriorSampling",
+    "DelayedUCBVI, paper's bonus",
+    "AugmentedQLearning",
+    "MemorylessQLearning",
+)  # not in the demo

@@ -24,10 +24,26 @@ Options
     rewards    "known", or "estimated" with the bonus c·√(ι/N).
     divisor    "at risk": θ̂'s sample size; "printed": the paper's N(s, a, Δ=δ), which stays zero where Δ = δ never happens.
 
-Optimism (a lemma of the paper): with c = 1, failure probability γ and rewards in [0, 1], Q^k ≥ Q* everywhere with probability
-at least 1 − γ. By Hoeffding |(p̂ − p)V| ≤ H√(ι'/2N) for one V with range H, a union over the S·A·H·K triples costs
-ι' = log(SAHK/γ) + log 2 ≤ 2ι, and (H∧D) ≥ 1 only helps. The default c is the one that learns in the numbers of episodes that
-people run; it was chosen on other processes than any reported one: see docs/learning.md.
+Optimism (a lemma of the paper). With rewards in [0, 1] and c = 1, with probability at least 1 − γ, Q^k ≥ Q* at every (k, h, τ, a).
+By backward induction: with V^k ≥ V* one step later, f = V*(·, q2..qm, a) the value ahead if step t + 1 arrives and w if it does
+not, both in [0, H−1],
+
+    Q^k − Q*  ≥  θ̂·(p̂ − p)f + (θ̂ − θ)·(p·f − w) + b,     unless Q^k is at its clip, which no Q* exceeds.
+
+ - (p̂ − p)f ≥ −c·H·√(Dι/N), D short for H∧D: for one (t, s, q1), one f and one N Hoeffding's inequality fails with probability
+   exp(−2c²Dι). There are (H−1)·S·A pairs whose next state matters, K values of N and, for each pair, one f for each rest of a
+   queue and action: 1 + A + .. + A^{D−1} ≤ 2A^{D−1} for A ≥ 2. *That is what the D under the root is for.* As
+   H·S·A^D·K ≤ γ·exp(Dι), one of them fails with probability at most 2γ·exp((1 − 2c²)Dι): γ/2 if c² ≥ ½ + log 2/(Dι).
+ - |θ̂ − θ| ≤ c·√(Dι/n), n the number at risk, for (H−1)·S·A·D pairs and waits (no queue in it), K values of n and both sides:
+   fails with probability at most 2γ·D·exp(ι − 2c²Dι), at most γ/2 too (D ≥ 2; for D = 1 no delay is random).
+So c = √(½ + log 2/(Dι)) < 1 is enough for S·A·H·K/γ ≥ 8. Pooled counts have H times as many f and N: c = 1 is enough. A warm
+start has rows before step 0: the same if its delay is below H. With law="estimated" the bonus before anything is seen,
+2c·H·√(Dι/k), pays for rho and for a first delay of which all k episodes told; of a first delay that is random only those still
+waiting tell, and where few of them do it can be too small: there optimism is not proved. `oldlight.theory.optimism` checks all
+this on runs.
+
+The default c is the one that learns in the numbers of episodes that people run; it was chosen on other processes than any
+reported one: see docs/learning.md.
 """
 
 from __future__ import annotations

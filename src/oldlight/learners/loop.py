@@ -6,7 +6,8 @@ changed), one episode is played with it, and the learner sees what the protocol 
     Regret(K) = Σ_k ( max_π V^π − V^{π^k} ),
 
 against one best executable policy, in expectation over the start. (The paper prints a comparator that knows s_1^k even where
-the agent does not; then no delay could ever cost anything where only the start is hidden.)
+the agent does not; then no delay could ever cost anything where only the start is hidden. `by_start=True` measures that form
+too: `LearningRun.printed_regret`, see `learners.run`.)
 
 One seed decides everything: the process, the link and the learner draw from generators made from it, so runs with the same
 seed see the same luck, in this process or another. A checkpoint holds arrays and generator states, no pickle; a run that is
@@ -32,45 +33,14 @@ import numpy as np
 from numpy.typing import NDArray
 
 from oldlight import checks
-from oldlight.information import Layout
+from oldlight.learners.judge import Judge, best_by_start
 from oldlight.learners.protocol import Episode, Learner, Setting
 from oldlight.learners.run import LearningRun
 from oldlight.planning import solve
-from oldlight.planning.delay import DelayModel, Induction, by_start
-from oldlight.planning.evaluation import evaluate as value_of
 from oldlight.planning.progress import shown
-from oldlight.policies import FunctionPolicy, Policy, TablePolicy
+from oldlight.policies import FunctionPolicy, Policy
 from oldlight.problem import ImpairedMDP, checked_problem
 from oldlight.simulation import CHUNK, World
-
-Floats = NDArray[np.float64]
-
-
-class _Judge:
-    """The value of each policy that a learner plays; the same policy object is valued once."""
-
-    def __init__(self, problem: ImpairedMDP, how: str, episodes: int, seed: int) -> None:
-        self.problem, self.how, self.episodes, self.seed = problem, how, episodes, seed
-        self._last: Policy | None = None
-        self._value = (np.nan, 0.0)
-        self._model = DelayModel(problem, Layout.of(problem)) if problem.seen is None else None
-
-    def value(self, policy: Policy) -> tuple[float, float]:
-        """(value, half-width of a 95% interval: 0 if exact)."""
-        if policy is not self._last:
-            self._last, self._value = policy, self._judge(policy)
-        return self._value
-
-    def _judge(self, policy: Policy) -> tuple[float, float]:
-        if self.how == "sampled":
-            found = value_of(self.problem, FunctionPolicy(policy.probabilities, self.problem.n_actions), max_states=0,
-                             episodes=self.episodes, seed=self.seed)  # fmt: skip
-            return found.value, found.half_width
-        if self._model is not None and isinstance(policy, TablePolicy):
-            first = Induction(self._model, given=policy.actions, mix=policy.chances).run()
-            return float(self.problem.initial @ by_start(self.problem, first)), 0.0
-        found = value_of(self.problem, policy, episodes=self.episodes, seed=self.seed)
-        return found.value, found.half_width
 
 
 def learn(
@@ -83,6 +53,7 @@ def learn(
     every: int = 1,
     best: float | None = None,
     failure: float = 0.1,
+    by_start: bool = False,
     checkpoint: str | os.PathLike[str] | None = None,
     checkpoint_every: float = 10.0,
     progress: bool | Callable[[int, int], None] | None = None,
@@ -93,6 +64,8 @@ def learn(
     every: value the policy of every n-th episode only; those between take the value before them, and the run says so.
     best: the value of the best executable policy, if it is known already (else it is planned first).
     failure: γ, the failure probability of the bonuses.
+    by_start: record where each episode began and what its policy is worth from there, and measure `run.printed_regret` too,
+        the paper's form with a comparator that knows the start. One plan for each first state, once, where it is hidden.
     checkpoint: a file to write every `checkpoint_every` seconds, and to continue from if it exists.
 
     Ctrl-C returns what there is.
@@ -103,6 +76,10 @@ def learn(
     checks.whole("every", every, least=1)
     if evaluate not in ("exact", "sampled"):
         raise ValueError(f'evaluate is {evaluate!r}, expected "exact" or "sampled"')
+    if by_start and evaluate != "exact":
+        raise ValueError(
+            f'by_start=True takes the exact value of each policy from each start; evaluate is {evaluate!r}, expected "exact"'
+        )
     for method in ("start", "see"):
         if not hasattr(learner, method):
             raise TypeError(
@@ -110,13 +87,14 @@ def learn(
             )
     gamma = checks.probability("failure", failure)
     optimum = solve(problem).value if best is None else checks.real("best", best)
-    world, judge = World(problem), _Judge(problem, evaluate, 20_000, seed)
+    world, judge = World(problem), Judge(problem, evaluate, 20_000, seed, by_start)
     rng = np.random.Generator(np.random.PCG64(np.random.SeedSequence(seed, spawn_key=(0, 3))))
     learner.start(Setting.of(problem, K, gamma, world.layout), rng)
-    run = LearningRun.empty(type(learner).__name__, repr(problem), K, seed, optimum, every, evaluate)
+    known = best_by_start(problem) if by_start else None
+    run = LearningRun.empty(type(learner).__name__, repr(problem), K, seed, optimum, every, evaluate, known)
     done = 0
     if checkpoint is not None and Path(checkpoint).exists():
-        done = _restore(Path(checkpoint), run, learner, rng)
+        done = _restore(Path(checkpoint), run, learner, rng, judge)
     saved = time.monotonic()
     policy: Policy | None = None
     latest: Policy
@@ -132,7 +110,7 @@ def learn(
                     chunk = k // CHUNK
                     draws = world.draw(seed, chunk)
                 assert draws is not None
-                judged = k % every == 0 or k == done
+                judged = k % every == 0
                 if not itself or judged:
                     latest = _policy(learner, problem)
                 judging = time.perf_counter()
@@ -151,12 +129,14 @@ def learn(
                 began = time.perf_counter()
                 learner.see(_episode(problem, states[:, 0], actions[:, 0], arrivals[:, 0]))
                 run.returns[k] = paid[0]
+                if run.starts is not None and run.start_values is not None:
+                    run.starts[k], run.start_values[k] = states[0, 0], judge.starts[states[0, 0]]
                 run.estimates[k] = getattr(learner, "estimate", np.nan)
                 run.seconds[k] = learnt + time.perf_counter() - began
                 run.done = k + 1
                 now = time.monotonic()
                 if checkpoint is not None and now - saved >= checkpoint_every:
-                    _save(Path(checkpoint), run, learner, rng)
+                    _save(Path(checkpoint), run, learner, rng, judge)
                     saved = now
                 if tell is not None and now - spoken > 0.1:
                     tell(k + 1, K)
@@ -168,7 +148,7 @@ def learn(
             run.interrupted = True
             return run.cut()
     if checkpoint is not None:
-        _save(Path(checkpoint), run, learner, rng)
+        _save(Path(checkpoint), run, learner, rng, judge)
     return run.cut()
 
 
@@ -242,16 +222,19 @@ def _one(task: tuple[Any, ...]) -> LearningRun:
     return learn(problem, make(), episodes, seed=seed, **options)
 
 
-def _save(path: Path, run: LearningRun, learner: Any, rng: np.random.Generator) -> None:
+def _save(path: Path, run: LearningRun, learner: Any, rng: np.random.Generator, judge: Judge) -> None:
     if not hasattr(learner, "state"):
         raise TypeError(f"{type(learner).__name__} has no state() and restore(); it cannot be checkpointed")
     state = {f"learner.{name}": array for name, array in learner.state().items()}
+    if run.starts is not None:
+        state["judged"] = judge.starts  # of the last policy valued: with every=n those after it take its value
     checks.save_arrays(path, generator=np.array(json.dumps(rng.bit_generator.state)), **run.arrays(), **state)
 
 
-def _restore(path: Path, run: LearningRun, learner: Any, rng: np.random.Generator) -> int:
+def _restore(path: Path, run: LearningRun, learner: Any, rng: np.random.Generator, judge: Judge) -> int:
     data = checks.load_arrays(path, needs=("generator", "values", "head"))
     run.fill(data, str(path))
+    judge.starts = data.get("judged", judge.starts)
     rng.bit_generator.state = json.loads(str(data["generator"]))
     learner.restore({key.removeprefix("learner."): value for key, value in data.items() if key.startswith("learner.")})
     return run.done

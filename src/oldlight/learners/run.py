@@ -1,4 +1,16 @@
-"""What a run of a learner leaves: values, regret, returns, estimates, time; saved, loaded, drawn and compared."""
+"""What a run of a learner leaves: values, regret, returns, estimates, time; saved, loaded, drawn and compared.
+
+`regret` is against one best executable policy, in expectation over the start. `printed_regret`, of a run made with
+`learn(..., by_start=True)`, is the form that the paper prints,
+
+    Σ_k ( max_π V^π(s^k) − V^{π^k}(s^k) ),       s^k the first state of episode k,
+
+whose comparator is chosen for each s^k on its own, as if it knew it. For policies that do not look ahead the two differ
+in expectation by  K·( Σ_s rho(s)·max_π V^π(s) − max_π Σ_s rho(s)·V^π(s) ) ≥ 0.  Where the agent sees the first state at
+once this is 0, and what is left is the luck of the draws s^k. Where the start is hidden it is what knowing it would be
+worth, times K: nobody who acts on what has arrived can earn that, so the printed form then grows like K for the best
+policy too.
+"""
 
 from __future__ import annotations
 
@@ -16,13 +28,18 @@ from oldlight import checks
 
 Floats = NDArray[np.float64]
 COLUMNS = ("values", "half_widths", "returns", "estimates", "seconds")
+BY_START = ("starts", "start_values")  # columns of a run with by_start=True
 
 
 @dataclass(eq=False)
 class LearningRun:
     """values[k]: the value of the policy of episode k, with its half-width (0 where exact); returns[k]: what was earned;
     estimates[k]: the learner's own estimate of the optimal value; seconds[k]: time to plan, play and learn, without the
-    valuation. `best`: the value of the best executable policy. `regret[k]`: cumulative."""
+    valuation. `best`: the value of the best executable policy. `regret[k]`: cumulative.
+
+    With by_start=True also starts[k]: the state of the first step (step −lead) of episode k; start_values[k]: the value of
+    its policy from there; best_by_start[s]: the best executable value when the first state is s and known (NaN for an s
+    that no episode begins in)."""
 
     learner: str
     problem: str
@@ -38,18 +55,39 @@ class LearningRun:
     seconds: Floats
     done: int = 0
     interrupted: bool = False
+    starts: NDArray[np.int64] | None = None
+    start_values: Floats | None = None
+    best_by_start: Floats | None = None
 
     @classmethod
     def empty(
-        cls, learner: str, problem: str, episodes: int, seed: int, best: float, every: int, evaluate: str
+        cls,
+        learner: str,
+        problem: str,
+        episodes: int,
+        seed: int,
+        best: float,
+        every: int,
+        evaluate: str,
+        best_by_start: Floats | None = None,
     ) -> LearningRun:
         blank: dict[str, Any] = {name: np.full(episodes, np.nan) for name in COLUMNS}
-        return cls(learner, problem, episodes, seed, best, every, evaluate, **blank)
+        if best_by_start is not None:
+            blank |= {"starts": np.full(episodes, -1), "start_values": np.full(episodes, np.nan)}
+        return cls(learner, problem, episodes, seed, best, every, evaluate, best_by_start=best_by_start, **blank)
 
     @property
     def regret(self) -> Floats:
         """Cumulative regret after each episode."""
         return np.cumsum(self.best - self.values)
+
+    @property
+    def printed_regret(self) -> Floats:
+        """Cumulative regret as the paper prints it, against a comparator that knows the start of each episode (see the
+        module's text). Only for a run made with `learn(..., by_start=True)`."""
+        if self.starts is None or self.start_values is None or self.best_by_start is None:
+            raise ValueError("this run did not record where its episodes began; run learn(..., by_start=True)")
+        return np.cumsum(self.best_by_start[self.starts] - self.start_values)
 
     @property
     def gaps(self) -> Floats:
@@ -70,9 +108,13 @@ class LearningRun:
 
     def cut(self) -> LearningRun:
         """The episodes that were done (all of them, unless the run was stopped)."""
-        for name in COLUMNS:
+        for name in self._columns:
             setattr(self, name, getattr(self, name)[: self.done])
         return self
+
+    @property
+    def _columns(self) -> tuple[str, ...]:
+        return COLUMNS if self.starts is None else COLUMNS + BY_START
 
     # -- files ----------------------------------------------------------------------------------------------------
 
@@ -80,19 +122,24 @@ class LearningRun:
         head = {
             k: getattr(self, k) for k in ("learner", "problem", "episodes", "seed", "best", "every", "evaluate", "done")
         }
-        return {"head": np.array(json.dumps(head)), **{name: getattr(self, name) for name in COLUMNS}}
+        columns = {name: getattr(self, name) for name in self._columns}
+        if self.best_by_start is not None:
+            columns["best_by_start"] = self.best_by_start
+        return {"head": np.array(json.dumps(head)), **columns}
 
     def fill(self, data: dict[str, Any], where: str) -> None:
         """Take over what a checkpoint holds; refused if it is of another run."""
         head = json.loads(str(data["head"]))
-        for key in ("learner", "problem", "episodes", "seed", "every", "evaluate"):
-            if head[key] != getattr(self, key):
+        head["by_start"] = "starts" in data
+        here = vars(self) | {"by_start": self.starts is not None}
+        for key in ("learner", "problem", "episodes", "seed", "every", "evaluate", "by_start"):
+            if head[key] != here[key]:
                 raise ValueError(
-                    f"{where}: a checkpoint of another run: {key} is {head[key]!r}, here {getattr(self, key)!r}; "
+                    f"{where}: a checkpoint of another run: {key} is {head[key]!r}, here {here[key]!r}; "
                     "give another file"
                 )
         self.done = head["done"]
-        for name in COLUMNS:
+        for name in self._columns:
             getattr(self, name)[: len(data[name])] = data[name]
 
     def save(self, path: str | os.PathLike[str]) -> Path:
@@ -102,7 +149,7 @@ class LearningRun:
     @classmethod
     def load(cls, path: str | os.PathLike[str]) -> LearningRun:
         data = checks.load_arrays(path, needs=("head", *COLUMNS))
-        parts: dict[str, Any] = {name: data[name] for name in COLUMNS}
+        parts: dict[str, Any] = {name: data[name] for name in (*COLUMNS, *BY_START, "best_by_start") if name in data}
         return cls(**(json.loads(str(data["head"])) | parts))
 
     # -- pictures -------------------------------------------------------------------------------------------------

@@ -1,7 +1,8 @@
 """The paper's statements as programs: each computes both sides for given inputs and says whether they agree.
 
 `claims` has the propositions, `gap_bound` Proposition 4 for every optimal policy and a bound that holds, `lemmas` the
-run lengths and counts of the appendix, `concentration` its inequalities, `counterexamples` the smallest failures found.
+run lengths and counts of the appendix, `concentration` its inequalities, `estimates` how fast the learners' estimates come
+to the truth, `optimism` the lemmas on Q^k ≥ Q*, `counterexamples` the smallest failures found.
 """
 
 from oldlight.theory.claims import (
@@ -20,11 +21,17 @@ from oldlight.theory.concentration import (
     bernstein_consequence,
     bernstein_for_runs,
     hoeffding_consequence,
+    lambda_hat,
+    p_hat,
+    theta_hat,
+    total_variation,
     within_a_gap,
 )
-from oldlight.theory.counterexamples import proposition6
+from oldlight.theory.counterexamples import optimism_missing_printed, proposition6
+from oldlight.theory.estimates import estimates
 from oldlight.theory.gap_bound import proposition4, proposition4_repaired, proposition4_ties
-from oldlight.theory.lemmas import event_no_long_run, longest_gap, pigeonhole, round_robin
+from oldlight.theory.lemmas import event_no_long_run, long_runs, longest_gap, pattern_gap, pigeonhole, round_robin
+from oldlight.theory.optimism import optimism, optimism_missing, optimism_planning
 
 __all__ = [
     "Claim",
@@ -32,11 +39,20 @@ __all__ = [
     "bernstein",
     "bernstein_consequence",
     "bernstein_for_runs",
+    "estimates",
     "event_no_long_run",
     "hoeffding_consequence",
+    "lambda_hat",
+    "long_runs",
     "longest_gap",
     "monotone_in_delay",
     "monotone_in_loss",
+    "optimism",
+    "optimism_missing",
+    "optimism_missing_printed",
+    "optimism_planning",
+    "p_hat",
+    "pattern_gap",
     "pigeonhole",
     "proposition1",
     "proposition2",
@@ -48,5 +64,7 @@ __all__ = [
     "proposition5_short",
     "proposition6",
     "round_robin",
+    "theta_hat",
+    "total_variation",
     "within_a_gap",
 ]

@@ -10,16 +10,30 @@ Bernstein     P(Σ x_i > t) ≤ exp(−t²/2 / (n·v + M·t/3))                 
 Hoeffding     P(|Σ B_i − n·p| > t) ≤ 2·exp(−2t²/n)             and its consequence √(n·log(2/γ)/2) hold.
 Azuma         ±1 steps: P(Σ > t) ≤ exp(−t²/(2n))               and its consequence √(2·n·L) hold.
 
+**Of estimates, at every moment of a run at once.** With ι = log(S·A·H·K/γ), D = max delay + 1 (at most H):
+
+λ̂             |λ̂ − λ_h| ≤ 2·√(log(H·K/γ)/k) for all k ≤ K and all h                             holds, with room to spare.
+θ̂             |θ̂ − θ| ≤ c·√(D·ι/n) for all (h, s, a, δ) and all n ≤ K at risk                   holds with c = 1.
+p̂             |(p̂ − p)V*| ≤ c·H·√(D·ι/n) for all (h, s, a), every V* ahead and all n ≤ K         holds with c = 1.
+              The D is there for the V*: one for each queue and action, 1 + A + .. + A^{D−1} for each (h, s, a).
+TV            P(TV(p̂, p) ≥ t) ≤ (2^S − 2)·exp(−n·t²/2)                                       printed, and holds: it is the
+              inequality of Weissman et al. for L1; for TV = L1/2 it is exp(−2·n·t²).
+
+A stream of draws leaves its band at some n ≤ K with a chance that is computed exactly, step by step; streams are put together
+by a union bound (exactly for λ̂, whose H streams are independent). `oldlight.theory.estimates` measures all of it on a process.
+
 Tails are exact up to rounding (the incomplete beta function); a bound counts as broken only beyond a relative 1e-9.
 """
 
 from __future__ import annotations
 
+import itertools
 import math
 from collections.abc import Callable, Iterable
 
 import numpy as np
-from scipy.special import bdtr, bdtrc
+from numpy.typing import ArrayLike
+from scipy.special import bdtr, bdtrc, gammaln
 
 from oldlight import checks
 from oldlight.theory.claims import Claim
@@ -105,6 +119,62 @@ def within_a_gap(horizon: int, run: int, least_seen: float, iota: float) -> Clai
     corrected = math.sqrt((iota + 1) * lost * horizon * iota) + (iota + 1) * lost + iota
     detail = {"with ι + 1 for 2": corrected, "which holds": left <= corrected * (1 + SLACK)}
     return Claim("Theorem 2, step C_≥", left, right, left <= right, detail)
+
+
+def leaves_its_band(p: float, n: int, width: Callable[[int], float]) -> float:
+    """P(|mean of the first j draws − p| > width(j) for some j ≤ n) for Bernoulli draws, exactly."""
+    alive, out = np.ones(1), 0.0  # alive[x]: never outside so far, and x ones
+    for j in range(1, n + 1):
+        alive = np.append(alive * (1 - p), 0.0) + np.append(0.0, alive * p)
+        outside = np.abs(np.arange(j + 1) - j * p) > j * width(j) + SLACK
+        out += float(alive[outside].sum())
+        alive[outside] = 0.0
+    return out
+
+
+def lambda_hat(seen: ArrayLike, episodes: int, gamma: float, *, c: float = 2.0) -> Claim:
+    """P(|λ̂_h − λ_h| > c·√(log(HK/γ)/k) for some k ≤ K and some h) ≤ γ; seen: λ_h, one per step."""
+    rates = np.atleast_1d(np.asarray(seen, dtype=np.float64))
+    _checked(episodes, float(rates.min()), gamma)
+    log = math.log(len(rates) * episodes / gamma)
+    chances = {x: leaves_its_band(x, episodes, lambda k: c * math.sqrt(log / k)) for x in set(rates.tolist())}
+    left = 1.0 - math.prod(1.0 - chances[x] for x in rates.tolist())
+    return Claim("concentration of λ̂", left, gamma, left <= gamma * (1 + SLACK), {"per step": chances})
+
+
+def theta_hat(theta: float, episodes: int, gamma: float, *, S: int, A: int, H: int, D: int, c: float = 1.0) -> Claim:
+    """P(|θ̂ − θ| > c·√(D·ι/n) for some n ≤ K and some of the (H−1)·S·A·D pairs and waits) ≤ γ, every θ the same."""
+    return _union("concentration of θ̂", theta, episodes, gamma, S, A, H, D, c, (H - 1) * S * A * D)
+
+
+def p_hat(p: float, episodes: int, gamma: float, *, S: int, A: int, H: int, D: int, c: float = 1.0) -> Claim:
+    """P(|(p̂ − p)V*| > c·H·√(D·ι/n) for some n ≤ K, (h, s, a) and V*) ≤ γ, where every V* is 0 or H, H with chance p."""
+    return _union(
+        "concentration of p̂", p, episodes, gamma, S, A, H, D, c, (H - 1) * S * A * sum(A**m for m in range(D))
+    )
+
+
+def _union(name: str, p: float, K: int, gamma: float, S: int, A: int, H: int, D: int, c: float, streams: int) -> Claim:
+    _checked(K, p, gamma)
+    wide = math.sqrt(D * math.log(S * A * H * K / gamma))
+    one = leaves_its_band(p, K, lambda n: c * wide / math.sqrt(n))
+    left = min(1.0, streams * one)
+    return Claim(name, left, gamma, left <= gamma * (1 + SLACK), {"one stream": one, "streams": streams})
+
+
+def total_variation(n: int, p: ArrayLike, t: float) -> Claim:
+    """P(TV(p̂, p) ≥ t) after n draws, over all outcomes, against (2^S − 2)·exp(−n·t²/2); exp(−2·n·t²) in `detail`."""
+    checks.whole("n", n, least=1)
+    truth = checks.probability_rows("p", p, ("s",))
+    S, left = len(truth), 0.0
+    for bars in itertools.combinations(range(n + S - 1), S - 1):
+        x = np.diff([-1, *bars, n + S - 1]) - 1
+        if np.abs(x / n - truth).sum() / 2 >= t - SLACK and not ((truth == 0) & (x > 0)).any():
+            some = x > 0
+            left += math.exp(gammaln(n + 1) - gammaln(x + 1).sum() + (x[some] * np.log(truth[some])).sum())
+    right, sharp = (2**S - 2) * math.exp(-n * t * t / 2), (2**S - 2) * math.exp(-2 * n * t * t)
+    detail = {"(2^S − 2)·exp(−2nt²)": sharp, "which holds": left <= sharp * (1 + SLACK) + SLACK}
+    return Claim("Weissman et al., for TV", left, right, left <= right * (1 + SLACK) + SLACK, detail)
 
 
 def smallest_failure(

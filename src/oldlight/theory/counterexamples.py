@@ -15,6 +15,13 @@ Proposition 4:
 `blind_coin()`: delay 2, S = A = H = 2: gap 1/2. For the executable policy all first actions tie; if it tosses a fair
     coin the bound is 0.
 
+Lemma optimism_missing:
+
+`rarely_seen(λ)`: S = 2, A = 1, H = 2. The state of step 1 is 0 or 1 with equal chance, is worth 0 or 1, and is seen with
+    chance λ only. What a hidden one is worth, 1/2, is estimated from those seen, Kλ of K, while N_h(τ, a) counts those
+    hidden: after K ≥ 94·c²·ι episodes the printed bonus is below 1/2, and if the few that were seen were all 0, then Q < Q*.
+    With λ = 2·log 2/K that is the case with probability 1/4.
+
 Lemma round_robin_sum and Proposition 6:
 
 `hidden_action(seen)`: S = 2, A = 3, H = 3. At step 1 the state is 0 or 1 with equal chance, and seen with chance λ.
@@ -29,6 +36,7 @@ from __future__ import annotations
 import math
 
 import numpy as np
+from scipy.special import bdtr, gammaln, xlog1py, xlogy
 
 from oldlight import checks
 from oldlight.channels import ConstantDelay, Loss
@@ -96,6 +104,31 @@ def blind_coin() -> ImpairedMDP:
 def _below_a_third(q: float) -> None:
     if not 0.0 < q < 1 / 3:
         raise ValueError(f"q is {q}, expected a number in (0, 1/3)")
+
+
+def rarely_seen(seen: float) -> ImpairedMDP:
+    """Value 1/2; the belief behind it is learnt from the share λ of the episodes."""
+    checks.probability("seen", seen)
+    mdp = TabularMDP(np.full((2, 2, 1, 2), 0.5), [[[0.0], [0.0]], [[0.0], [1.0]]], horizon=2, initial=[1.0, 0.0])
+    return ImpairedMDP(mdp, Loss(seen=[1.0, seen]))
+
+
+def optimism_missing_printed(episodes: int, *, seen: float | None = None, c: float = 1.0, gamma: float = 0.1) -> Claim:
+    """P(Q^K < Q*) at the hidden state of step 1 of `rarely_seen`, exactly, against γ; λ = 2·log 2/K if None.
+
+    The bonus is the printed one, c·H·(√(H·ι/N) + √(ι/K)), with N the episodes in which the state was hidden (all of them
+    count: say that what follows the last step is always seen). Where the state was never seen Q = H.
+    """
+    K = checks.whole("episodes", episodes, least=1)
+    rate = 2 * math.log(2) / K if seen is None else checks.probability("seen", seen)
+    iota = math.log(2 * 1 * 2 * K / gamma)
+    n = np.arange(1, K)
+    bonus = c * 2 * (np.sqrt(2 * iota / (K - n)) + math.sqrt(iota / K))
+    least = np.ceil(n * (0.5 - bonus) - 1e-9) - 1  # ones among the n seen, at most, for Q < 1/2
+    chance = np.exp(gammaln(K + 1) - gammaln(n + 1) - gammaln(K - n + 1) + xlogy(n, rate) + xlog1py(K - n, -rate))
+    left = float(chance @ np.where(least >= 0, bdtr(np.maximum(least, 0), n, 0.5), 0.0))
+    detail = {"seen": rate, "bonus": float(bonus[0]), "c": c}
+    return Claim("Lemma optimism_missing, as printed", left, gamma, left <= gamma, detail)
 
 
 def hidden_action(seen: float = 0.5) -> ImpairedMDP:

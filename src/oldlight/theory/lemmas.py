@@ -11,6 +11,16 @@ The second is what the counts need: a run of lost observations before the first 
 P(E_m) ≤ (1 − H·(1−λ_0)^{m+1})^K where λ_h ≥ λ_0. It is the other way round: ≥, by a union bound per episode, where the
 base is not negative. From a *lower* bound λ_0 on the chance to be seen no upper bound on P(E_m) can follow at all.
 
+**The use of E_m** in Theorem 2's proof, m = ½·⌊log K/(−log(1 − λ_0))⌋: "on the complement the regret is bounded by
+H(1 − P(E_m)) ≤ H²K(1−λ_0)^{m+1} ≤ H²√K". If E_m speaks of all K episodes, as its printed power K says, the regret on the
+complement is up to HK, not H; and with this m < H, E_m nearly never happens (its chance falls exponentially in √K), so that
+a bound on E_m bounds nothing. What holds: *single episodes* with a longer run cost H each, and there are at most HK(1−λ_0)^{m+1} ≤ H√K
+of them in expectation (`long_runs`). That is a bound in expectation; the theorem says "with probability 1 − γ", for which
+the number of such episodes has to be bounded with that probability too.
+
+**The gap between two losses of the same length** there: ⌈ι/(−log(1 − (1−λ_0)^j))⌉ episodes with probability 1 − γ. The chance
+of j losses in a row is *at most* (1−λ_0)^j; where λ_h > λ_0 it is smaller, and the gaps are longer than that (`pattern_gap`).
+
 **Counts** (Lemma `round_robin_sum`). N_h^k(s, a) is the number of episodes j ≤ k in which (s_h, a_h) = (s, a) with both
 s_h and s_{h+1} seen. Printed: with probability 1 − γ,
 
@@ -106,6 +116,36 @@ def event_no_long_run(
         "P by the printed definition (h − t_h − 1 ≤ m)": (1.0 - run_chance(1.0 - rates, m + 2)) ** K,
     }
     return Claim("event E_m", exact, printed, exact <= printed + 1e-15, detail)
+
+
+def long_runs(horizon: int, seen: float, episodes: int) -> Claim:
+    """What the episodes with more than m losses in a row cost in expectation, H each, against H²√K; m as in the proof.
+
+    `detail`: the chance of E_m over all K episodes, and the printed H(1 − P(E_m)), which is at most H whatever happens.
+    """
+    H, K = checks.whole("horizon", horizon, least=1), checks.whole("episodes", episodes, least=1)
+    if not 0.0 < checks.probability("seen", seen) < 1.0:
+        raise ValueError(f"seen is {seen}, expected a number in (0, 1)")
+    m = math.floor(math.log(K) / -math.log1p(-seen)) / 2
+    one = run_chance(np.full(H, 1.0 - seen), math.floor(m) + 1)
+    left, right = H * K * one, H * H * math.sqrt(K)
+    never = (1.0 - one) ** K
+    detail = {"m": m, "P(E_m), all K episodes": never, "H(1 − P(E_m))": H * (1 - never), "one episode": one}
+    return Claim("cost of long runs", left, right, left <= right * (1 + 1e-12), detail)
+
+
+def pattern_gap(
+    episodes: int, run: int, seen: float, *, least_seen: float, gamma: float, S: int = 1, A: int = 1, H: int = 1
+) -> Claim:
+    """P(two neighbouring episodes with j losses in a row at a step are further apart than printed) ≤ γ."""
+    K, j = checks.whole("episodes", episodes, least=1), checks.whole("run", run, least=1)
+    lost = 1.0 - checks.probability("seen", seen)
+    if not 0.0 < checks.probability("least_seen", least_seen) <= seen:
+        raise ValueError(f"least_seen is {least_seen}, expected a number in (0, {seen}]")
+    iota = math.log(S * A * H * K / gamma)
+    bound = math.ceil(iota / -math.log1p(-((1.0 - least_seen) ** j)))
+    left = gap_chance(K, bound, 1.0 - lost**j)
+    return Claim("gap between losses of one length", left, gamma, left <= gamma, {"printed gap": bound})
 
 
 def pigeonhole(counts: ArrayLike) -> Claim:

@@ -1,0 +1,129 @@
+"""The dask engine: the cells on the workers of a dask.distributed cluster, or of a local one where no address is given.
+
+A worker that can reach the results folder (it sees a file that the runner has just put there) writes its checkpoints and results
+itself, as in the local engine; one that cannot sends the finished file back, and has no checkpoints. The cell of a worker that dies
+is given to another one by the scheduler, and continues from the checkpoint; after several deaths it fails. A cell that nobody waits
+for any more, because the runner was stopped or has died, stops at its last checkpoint.
+
+The numbers are those of the local engine: the seed of a cell decides them, and each cell keeps to one thread. Workers need the same
+version of this package, and code of one's own on their path (the study's folder is tried too).
+"""
+
+from __future__ import annotations
+
+import contextlib
+import queue
+import secrets
+import time
+from collections.abc import Generator, Iterator, Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+from oldlight.studies.cells import Cell
+from oldlight.studies.work import ONE_THREAD, Event, Job, Parcel, keep_to_one_thread, perform
+
+SPEAK = 1.0  # seconds between two messages of a worker
+
+
+def run_on_dask(cells: Sequence[Cell], job: Job, workers: int, scheduler: str | None) -> Generator[Event, None, None]:
+    """Do the cells; yields what happens. Closing it takes back what is not finished."""
+    token = secrets.token_hex(6)
+    with _client(workers, scheduler) as client, _sign(job, token) as sign:
+        news: queue.SimpleQueue[Any] = queue.SimpleQueue()
+        client.subscribe_topic(token, lambda message: news.put(Event(*message[1])))
+        futures = {}
+        for cell in cells:
+            key = f"oldlight-{cell.id}-{token}"
+            future = client.submit(remote, Parcel.of(cell), job, sign, token, key=key, pure=False)
+            futures[key] = (future, cell.id)
+            future.add_done_callback(news.put)
+        try:
+            while futures:
+                with contextlib.suppress(queue.Empty):  # a wait that Ctrl-C can interrupt
+                    said = news.get(timeout=1.0)
+                    yield said if isinstance(said, Event) else _outcome(said, futures.pop(said.key)[1])
+        finally:
+            client.cancel([future for future, _ in futures.values()], reason="stopped")
+
+
+def _outcome(future: Any, id: str) -> Event:
+    """What became of a cell; a cluster that has gone away is no fault of the cell."""
+    if future.status == "finished":
+        event: Event = future.result()
+        return event
+    if future.status == "error":
+        error = future.exception()
+        if type(error).__name__ == "KilledWorker":
+            return Event("failed", id, error="the dask workers that tried this cell died; were they out of memory?")
+        return Event("failed", id, error=f"{type(error).__name__}: {error}")
+    raise ConnectionError(
+        f"the dask cluster has gone away (a cell was {future.status}); what is finished is kept: start the study again when the "
+        "cluster is back"
+    )
+
+
+@contextlib.contextmanager
+def _client(workers: int, scheduler: str | None) -> Iterator[Any]:
+    try:
+        import distributed
+    except ImportError:
+        raise ImportError('the dask engine needs the package distributed: pip install "oldlight[dask]"') from None
+    dask: Any = distributed  # its functions have no types
+    if scheduler is not None:
+        try:
+            client = dask.Client(scheduler, set_as_default=False)
+        except (OSError, ValueError) as error:
+            raise ConnectionError(f"no dask scheduler answers at {scheduler} ({error})") from None
+        with client:
+            yield client
+        return
+    of = {"n_workers": workers, "threads_per_worker": 1, "processes": True, "memory_limit": 0, "env": ONE_THREAD}
+    with (
+        dask.LocalCluster(**of, dashboard_address=None) as cluster,
+        dask.Client(cluster, set_as_default=False) as client,
+    ):
+        yield client
+
+
+@contextlib.contextmanager
+def _sign(job: Job, token: str) -> Iterator[str]:
+    """A file in the folder by which a worker knows that it sees the same folder."""
+    assert job.folder is not None
+    path = Path(job.folder) / "running" / f".sign-{token}"
+    path.touch()
+    try:
+        yield str(path)
+    finally:
+        path.unlink(missing_ok=True)
+
+
+# -- in the worker ----------------------------------------------------------------------------------------------------
+
+
+def remote(parcel: Parcel, job: Job, sign: str, token: str) -> Event:
+    """Do one cell on a worker of the cluster."""
+    from distributed import get_worker
+
+    keep_to_one_thread()
+    worker = get_worker()
+    worker.log_event(token, ("started", parcel.id))
+    reachable = Path(sign).exists()
+    return perform(parcel, job if reachable else replace(job, folder=None), _Telling(worker, parcel.id, token))
+
+
+class _Telling:
+    """Passes on how far a learner is, and stops it when nobody waits for it."""
+
+    def __init__(self, worker: Any, id: str, token: str) -> None:
+        self.worker, self.id, self.token = worker, id, token
+        self.spoken = time.monotonic()
+
+    def __call__(self, done: int, of: int) -> None:
+        if time.monotonic() - self.spoken < SPEAK:
+            return
+        self.spoken = time.monotonic()
+        self.worker.log_event(self.token, ("episodes", self.id, done))
+        task = self.worker.state.tasks.get(f"oldlight-{self.id}-{self.token}")
+        if task is None or task.state == "cancelled":
+            raise KeyboardInterrupt

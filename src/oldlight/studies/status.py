@@ -1,0 +1,128 @@
+"""How far a study is: done, running, failed, waiting. Read from the folder alone, while it runs or later."""
+
+from __future__ import annotations
+
+import os
+from collections import Counter
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from oldlight.studies import store
+from oldlight.studies.lock import somebody_at_work
+from oldlight.studies.result import Damaged, unpack
+
+
+@dataclass(frozen=True)
+class Running:
+    """A cell under way: its names, how many of its episodes are done, and since when (seconds) it runs."""
+
+    id: str
+    name: str
+    episodes: int
+    of: int
+    seconds: float
+
+
+@dataclass(frozen=True)
+class Failure:
+    """A cell that failed: its names, the error in one line, the traceback, when, and the file that says so."""
+
+    id: str
+    name: str
+    error: str
+    traceback: str
+    when: str
+    file: str
+
+
+@dataclass(frozen=True)
+class StudyStatus:
+    """`total` different cells: done + len(running) + len(failed) + waiting. Of those waiting, `stopped` have a checkpoint. `damaged`
+    names result files that cannot be trusted (they count as waiting). `versions`: finished cells per version of this package.
+    `others`: finished cells in the folder that are not of this study. `seconds`: computing time of all finished cells."""
+
+    name: str
+    folder: str
+    total: int
+    done: int
+    waiting: int
+    stopped: int = 0
+    running: tuple[Running, ...] = ()
+    failed: tuple[Failure, ...] = ()
+    damaged: tuple[str, ...] = ()
+    versions: dict[str, int] = field(default_factory=dict)
+    others: int = 0
+    seconds: float = 0.0
+
+    @property
+    def complete(self) -> bool:
+        return self.done == self.total
+
+    def __str__(self) -> str:
+        parts = [f"{self.done} of {self.total} cells done"]
+        parts += [f"{len(self.running)} running"] if self.running else []
+        parts += [f"{len(self.failed)} failed"] if self.failed else []
+        stopped = f" ({self.stopped} stopped in the middle)" if self.stopped else ""
+        parts += [f"{self.waiting} waiting{stopped}"] if self.waiting else []
+        parts += [f"{len(self.damaged)} damaged, to be computed again"] if self.damaged else []
+        parts += [f"{self.others} of other studies"] if self.others else []
+        parts += [f"from versions {', '.join(sorted(self.versions))}"] if len(self.versions) > 1 else []
+        return f"{self.name} in {self.folder}: {', '.join(parts)}"
+
+
+def status(folder: str | os.PathLike[str]) -> StudyStatus:
+    """How far the study in this folder is."""
+    place = Path(folder)
+    about = store.read_study(place)
+    cells = {heading["id"]: heading for heading in about["cells"]}
+    at_work = store.read_json(place / "running" / "running.json") if somebody_at_work(place) else None
+    running = {entry["id"]: entry for entry in (at_work or {}).get("cells", ())}
+    versions: Counter[str] = Counter()
+    damaged: list[str] = []
+    seconds, done = 0.0, set()
+    for id in cells:
+        path = store.cell_file(place, id)
+        if path.exists():
+            try:
+                found = unpack(path)
+            except Damaged:
+                damaged.append(str(path))
+                continue
+            done.add(id)
+            versions[found.version] += 1
+            seconds += found.seconds
+    left = cells.keys() - done
+    failed = [_failure(place, id, cells[id]) for id in cells if id in left and store.failed_file(place, id).exists()]
+    under_way = [_running(running[id], cells[id]) for id in cells if id in left and id in running]
+    waiting = left - {cell.id for cell in failed} - {cell.id for cell in under_way}
+    finished = {path.stem for path in (place / "cells").glob("*.parquet")}
+    return StudyStatus(
+        name=about["study"]["name"],
+        folder=str(folder),
+        total=len(cells),
+        done=len(done),
+        waiting=len(waiting),
+        stopped=sum(store.checkpoint_file(place, id).exists() for id in waiting),
+        running=tuple(under_way),
+        failed=tuple(cell for cell in failed if cell.id not in running),
+        damaged=tuple(damaged),
+        versions=dict(versions),
+        others=len(finished - cells.keys()),
+        seconds=seconds,
+    )
+
+
+def name_of(heading: dict[str, Any]) -> str:
+    """A cell as a line of text."""
+    return f"{heading['label']} on {heading['instance']} behind {heading['channel']}, replicate {heading['replicate']}"
+
+
+def _failure(place: Path, id: str, heading: dict[str, Any]) -> Failure:
+    path = store.failed_file(place, id)
+    said = store.read_json(path) or {"error": "its record is damaged", "traceback": "", "when": ""}
+    return Failure(id, name_of(heading), said["error"], said["traceback"], said["when"], str(path))
+
+
+def _running(entry: dict[str, Any], heading: dict[str, Any]) -> Running:
+    return Running(entry["id"], name_of(heading), entry["episodes"], heading["episodes"], entry["seconds"])

@@ -1,0 +1,281 @@
+"""A study: read, checked, and expanded into cells.
+
+    study = load_study("study.toml")
+    study.cells()        # every cell, in the order of the file: blocks, instances, channels, learners and tasks, replicates
+
+Everything that can be wrong is found before work begins: `cells()` builds every process, channel and problem, and finds every
+learner and task with its options; `check()` starts each learner once on each problem (rewards outside [0, 1], a learner for delay
+behind a link that loses) and refuses what will not fit. Names of files in a study, and code of one's own, are looked for in the
+folder of the study's file (for a study given in Python: the current folder).
+"""
+
+from __future__ import annotations
+
+import contextlib
+import functools
+import os
+import sys
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from oldlight.channels import Channel, DelayChannel, LossChannel, Lossy
+from oldlight.checks import TooLarge
+from oldlight.mdp import TabularMDP
+from oldlight.problem import ImpairedMDP, WarmStart
+from oldlight.studies import tasks
+from oldlight.studies.cells import Cell, canonical, chosen, code_fingerprint, id_of, mdp_fingerprint, seed_of
+from oldlight.words import WORDS, called, channel_data, channel_of, imported, learner_names, learner_of, mdp_of
+
+Entry = tuple[str, dict[str, Any]]  # label, and what it stands for as data
+
+
+@dataclass(frozen=True, eq=False)
+class Study:
+    """A checked study. `blocks` are its products, each with every key; `folder` is where its files and code are looked for."""
+
+    name: str
+    seed: int
+    blocks: tuple[dict[str, Any], ...]
+    checkpoint_every: float
+    source: str
+    folder: Path
+
+    def cells(self) -> list[Cell]:
+        """Every cell, in the order of the file. Two blocks may hold the same cell; it is computed once."""
+        return list(self._cells)
+
+    @functools.cached_property
+    def _cells(self) -> tuple[Cell, ...]:
+        with contextlib.chdir(self.folder):
+            find_code_in(str(self.folder))
+            return tuple(cell for block in self.blocks for cell in self._expand(block))
+
+    def check(self, cells: list[Cell] | None = None) -> None:
+        """Refuse, before any work, what `cells` (all if None) would refuse later."""
+        find_code_in(str(self.folder))
+        known: set[str] = set()
+        for cell in self._cells if cells is None else cells:
+            pair = canonical([cell.content["problem"], cell.who])
+            if pair not in known:
+                known.add(pair)
+                with self._at(f"{cell.label} on {cell.instance} behind {cell.channel}"):
+                    if cell.kind == "learner":
+                        _start(cell)
+                    else:
+                        tasks.refuse_early(cell.who["name"], cell.problem, cell.who["options"])
+
+    def data(self) -> dict[str, Any]:
+        """The study as plain values; objects as Python writes them."""
+        words = [{key: value for key, value in block.items() if key != "where"} for block in self.blocks]
+        return {"name": self.name, "seed": self.seed, "checkpoint_every": self.checkpoint_every, "blocks": words}
+
+    def __repr__(self) -> str:
+        return f"Study({self.name!r}, {len(self._cells)} cells)"
+
+    @contextlib.contextmanager
+    def _at(self, where: str) -> Iterator[None]:
+        """Put the file and the key before what goes wrong inside."""
+        try:
+            yield
+        except TooLarge as error:
+            raise TooLarge(f"{self.source}: {where}: {error}") from None
+        except (ValueError, TypeError, OSError) as error:
+            raise ValueError(f"{self.source}: {where}: {error}") from None
+
+    def _expand(self, block: dict[str, Any]) -> list[Cell]:
+        where = block["where"]
+        for key in ("instances", "learners"):
+            if key not in block and not (key == "learners" and "tasks" in block):
+                raise ValueError(
+                    f"{self.source}: {where[key]} is missing"
+                    + (" (or tasks): a study says what to do" if key == "learners" else ": a study needs a process")
+                )
+        instances = self._entries(block, "instances", self._instance)
+        channels = self._entries(block, "channels", self._channel)
+        doing = [("learner", *entry) for entry in self._entries(block, "learners", self._learner)]
+        doing += [("task", *entry) for entry in self._entries(block, "tasks", self._task)]
+        out: list[Cell] = []
+        for instance, of in instances:
+            for channel, link in channels:
+                with self._at(f"{instance} behind {channel}"):
+                    problem, content = _problem(of, link)
+                for kind, label, entry in doing:
+                    seeded, doing_this = entry["seeded"], {"problem": content, kind: entry["who"]}
+                    if kind == "learner":
+                        doing_this |= {key: block[key] for key in ("episodes", "every", "evaluate", "failure")}
+                    for replicate in range(block["seeds"] if seeded else 1):
+                        luck = {"seed": seed_of(self.seed, content, replicate)} if seeded else {}
+                        whole = doing_this | luck
+                        out.append(
+                            Cell(id_of(whole), whole, block["name"], instance, channel, label, replicate, problem,
+                                 str(self.folder))
+                        )  # fmt: skip
+        self._refuse_twice(out)
+        return out
+
+    def _refuse_twice(self, cells: list[Cell]) -> None:
+        first: dict[str, Cell] = {}
+        for cell in cells:
+            other = first.setdefault(cell.id, cell)
+            if other is not cell:
+                raise ValueError(
+                    f"{self.source}: block {cell.block!r} holds the same thing twice: {cell.label} on {cell.instance} behind "
+                    f"{cell.channel} is {other.label} on {other.instance} behind {other.channel}; leave one out"
+                )
+
+    def _entries(self, block: dict[str, Any], key: str, build: Callable[[Any, dict[str, Any]], Entry]) -> list[Entry]:
+        """What a list of the study stands for; labels must differ."""
+        out: list[Entry] = []
+        for i, given in enumerate(block.get(key, ())):
+            with self._at(f"{block['where'][key]}[{i}]"):
+                label, entry = build(given, block)
+                if label in dict(out):
+                    raise ValueError(f"the label {label!r} is there twice; give each a label of its own")
+                out.append((label, entry))
+        return out
+
+    def _instance(self, given: Any, block: dict[str, Any]) -> Entry:
+        name, options, label = _taken_apart(given, "sensing_chain:0.8")
+        setting = {key: options.pop(key, block.get(key)) for key in ("start", "actuation", "pending")}
+        if setting["start"] not in ("cold", "warm"):
+            raise ValueError(f'start is {setting["start"]!r}, expected "cold" or "warm"')
+        if options and not isinstance(name, str):
+            raise ValueError(f"{type(name).__name__} takes no further keys; found {next(iter(options))!r}")
+        mdp = mdp_of({"name": name, **options} if options else name)
+        return label, {"mdp": mdp, "fingerprint": mdp_fingerprint(mdp), **setting}
+
+    def _channel(self, given: Any, block: dict[str, Any]) -> Entry:
+        if isinstance(given, Mapping) and "kind" in given:
+            data = dict(given)
+            label = data.pop("label", None) or _call(data["kind"], {k: v for k, v in data.items() if k != "kind"})
+            channel = channel_of(data)
+            return label, {"channel": channel, "identity": _identity(channel)}
+        name, options, label = _taken_apart(given, "constant:2")
+        kind, _, attribute = name.partition(":") if isinstance(name, str) else ("", "", "")
+        if kind not in WORDS and attribute.isidentifier():
+            make = imported(name, f"unknown channel {name!r}")
+            channel = called(name, make, (), options)
+            if not isinstance(channel, DelayChannel | LossChannel | Lossy):
+                raise TypeError(f"{name} made something of type {type(channel).__name__}, expected a channel")
+            own = {"name": name, "options": chosen(make, options), "code": code_fingerprint(name, make)}
+            return label, {"channel": channel, "identity": own}
+        if options:
+            raise ValueError(f'{name!r} takes no further keys; found {next(iter(options))!r}. As a table: kind = "..."')
+        channel = channel_of(name)
+        return label, {"channel": channel, "identity": _identity(channel)}
+
+    def _learner(self, given: Any, block: dict[str, Any]) -> Entry:
+        if "episodes" not in block:
+            raise ValueError(f"a learner needs a number of episodes, and {block['where']['episodes']} is missing")
+        name, options, label = _taken_apart(given, "DelayedUCBVI")
+        learner = learner_of(name, **options)
+        who: dict[str, Any] = {"name": name, "options": chosen(type(learner), options)}
+        if name not in learner_names():
+            who["code"] = code_fingerprint(name, type(learner))
+        canonical(who)  # what cannot be written down is refused here
+        return label, {"who": who, "seeded": True}
+
+    def _task(self, given: Any, block: dict[str, Any]) -> Entry:
+        name, options, label = _taken_apart(given, "gap")
+        task = tasks.task_of(name)
+        if "episodes" in block and tasks.takes(task, "episodes"):
+            options.setdefault("episodes", block["episodes"])
+        seeded = tasks.takes(task, "seed")
+        nothing = functools.wraps(task)(lambda *args, **options: None)  # the task's signature, but nothing is done
+        called(name, nothing, (None,), options | ({"seed": 0} if seeded else {}))
+        who: dict[str, Any] = {"name": name, "options": chosen(task, options)}
+        if name not in tasks.TASKS:
+            who["code"] = code_fingerprint(name, task)
+        canonical(who)
+        return label, {"who": who, "seeded": seeded}
+
+
+def load_study(given: str | os.PathLike[str] | Mapping[str, Any]) -> Study:
+    """A study from a TOML file, or from a mapping with the same keys; see `oldlight.studies.spec`."""
+    from oldlight.studies.spec import checked, products, read
+
+    if isinstance(given, Mapping):
+        keys, source, folder = dict(given), "study", Path.cwd()
+    else:
+        path = Path(given)
+        keys, source, folder = read(path), str(path), path.resolve().parent
+    spec = checked(keys, source)
+    study = Study(spec.name, spec.seed, tuple(products(spec)), spec.checkpoint_every, source, folder)
+    study.cells()
+    return study
+
+
+def find_code_in(folder: str) -> None:
+    """Let Python import from `folder` too."""
+    if folder not in sys.path:
+        sys.path.insert(0, folder)
+
+
+def _taken_apart(given: Any, example: str) -> tuple[Any, dict[str, Any], str]:
+    """(name or object, options, label) of an entry given as a word, a table with a name, or an object."""
+    if isinstance(given, Mapping):
+        options = dict(given)
+        label = options.pop("label", None)
+        if "name" not in options:
+            raise ValueError(f'a table needs a name, e.g. {{name = "{example}"}}; found the keys {sorted(options)}')
+        name = options.pop("name")
+    else:
+        name, options, label = given, {}, None
+    if isinstance(name, type) or (callable(name) and hasattr(name, "__qualname__")):
+        name = _importable(name)
+    elif not isinstance(name, str | TabularMDP | DelayChannel | LossChannel | Lossy):
+        raise ValueError(f"{name!r} is not a name; expected a word such as {example!r}, or a table with a name")
+    if label is not None and not isinstance(label, str):
+        raise ValueError(f"label is {label!r}, expected a word")
+    return name, options, label or _call(name, options)
+
+
+def _call(name: Any, options: Mapping[str, Any]) -> str:
+    """What something is called that has no label."""
+    given = ", ".join(f"{key}={value}" for key, value in options.items())
+    return f"{name}({given})" if given else str(name)
+
+
+def _importable(what: Any) -> str:
+    """`module:name` of a class or function, or its name if it is one of this package's learners."""
+    from oldlight import learners
+
+    name: str = what.__name__
+    if getattr(learners, name, None) is what:
+        return name
+    if what.__module__ == "__main__" or "<" in what.__qualname__ or "." in what.__qualname__:
+        raise ValueError(
+            f"{what.__qualname__} cannot be found by another process; put it in a module of its own and give it as "
+            f'"module:{name}"'
+        )
+    return f"{what.__module__}:{what.__qualname__}"
+
+
+def _identity(channel: Channel) -> dict[str, Any]:
+    """The channel as data; its control period is for people and decides no number."""
+    return {key: value for key, value in channel_data(channel).items() if key != "period_ms"}
+
+
+def _problem(of: dict[str, Any], link: dict[str, Any]) -> tuple[ImpairedMDP, dict[str, Any]]:
+    start = WarmStart() if of["start"] == "warm" else None
+    problem = ImpairedMDP(of["mdp"], link["channel"], start=start, actuation=of["actuation"], pending=of["pending"])
+    content: dict[str, Any] = {"mdp": of["fingerprint"], "channel": link["identity"], "start": of["start"]}
+    if problem.actuation:
+        content |= {"actuation": problem.actuation, "pending": list(problem.pending)}
+    return problem, content
+
+
+def _start(cell: Cell) -> None:
+    """Start the learner once, so that it can refuse the problem."""
+    from oldlight.information import Layout
+    from oldlight.learners.protocol import Setting
+
+    problem = cell.problem
+    tasks.refuse_unplannable(problem)
+    layout = Layout.of(problem) if problem.seen is None else None
+    setting = Setting.of(problem, cell.episodes, cell.content["failure"], layout)
+    learner_of(cell.who["name"], **cell.who["options"]).start(setting, np.random.default_rng(0))

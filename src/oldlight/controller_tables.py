@@ -1,0 +1,255 @@
+"""A policy as the arrays that a `Controller` reads, in one file without pickle.
+
+A delayed problem's policy is the flat table of `oldlight.information.Layout`; a lossy one's is the table of sequences of
+`oldlight.policies.BlackoutPolicy`. Beside it stand the sizes, what was under way at the start, and for the case that the link
+does what the plan did not expect, the most likely successor of each state and action and the most likely first state.
+
+**A discounted plan without end.** `TabularMDP.discounted` cuts an endless process with discount u off after H steps. If
+transitions and link do not change with time, let V_n be the best value of n more steps, at any information state, in rewards of
+the time when they begin; M = (max r − min r)/2 and V the best endless value. Adding a constant to all rewards changes no
+choice, so take |r| ≤ M: then |V_{n+1} − V_n| ≤ u^n·M, and |V − V_n| ≤ u^n·M/(1−u).
+
+The plan at time h acts best for n = H − h more steps. *Turn its clock back* whenever you like, so that n goes on to n − 1 or to
+any larger number that the plan has. Then the value W of what is done differs from V_n by at most u^n·M/(1−u): with n' ≥ n − 1
+the next number, the same choice stands in both, and
+
+    |W − V_n| ≤ u·( |W' − V_n'| + |V_n' − V_{n−1}| ) ≤ u·( u^n'·M/(1−u) + (u^{n−1} − u^n')·M/(1−u) ) = u^n·M/(1−u).
+
+Hence at a time when the plan's clock has n steps to go, acting so for ever loses at most
+
+    u^n·(max r − min r)/(1−u)
+
+against the best endless policy; from time 0 on that is at most twice the process's `truncation_error`. The rule here is:
+- delay: the clock stands still at time `hold`, the first at which every information state of the long run has its place in the
+  table (constant delay d: hold = d after a cold start, 0 after a warm one). So n = H − hold for ever.
+- loss: the clock goes back to the beginning at each observation (n = H − late), and counts on through a blackout.
+`loss_bound` is that number for n = H − hold. It holds for an exact plan behind the link that was planned for.
+"""
+
+from __future__ import annotations
+
+import os
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from oldlight import checks
+from oldlight.information import Layout
+from oldlight.mdp import TabularMDP
+from oldlight.policies import BlackoutPolicy, MarkovPolicy, TablePolicy, made_for_another, not_a_policy, same_layout
+from oldlight.problem import ImpairedMDP, checked_problem
+
+Ints = NDArray[np.int64]
+KIND, VERSION = "oldlight.Controller", 1
+ACTIONS, CHANCES, SEQUENCES, ASKED = "actions", "chances", "sequences", "asked"
+_NONE: Ints = np.zeros(0, dtype=np.int64)
+
+
+@dataclass(frozen=True, eq=False)
+class Tables:
+    """What a controller needs of a plan. `h` is the step that an action acts on, as in `oldlight.information`.
+
+    kind: "actions" (table[index]), "chances" (table[index, a]), "sequences" (table[row, s, q, j]), or "asked" (no table).
+    offset[h, m, δ], root[h]: where the blocks of a table begin, −1 where there is none. late: the constant delay of sequences.
+    likely[h, s, a]: the most likely next state (one h if it does not matter); first_state: the most likely one of step −lead.
+    hold: where the plan's clock stands still, −1 for an episode that ends at H; why_it_ends says why.
+    """
+
+    kind: str
+    horizon: int
+    n_states: int
+    n_actions: int
+    lead: int
+    pending: tuple[int, ...]
+    table: NDArray[Any]
+    offset: Ints
+    root: Ints
+    late: int
+    likely: NDArray[Any]
+    first_state: int
+    hold: int = -1
+    discount: float = 1.0
+    loss_bound: float = 0.0
+    why_it_ends: str = ""
+
+    def save(self, path: str | os.PathLike[str]) -> Path:
+        """Write one npz file."""
+        if self.kind == ASKED:
+            raise ValueError(
+                "a policy written in Python cannot be saved with a controller; make a table of it first: "
+                "oldlight.policies.tabulate(problem, policy) under delay, blackout_of(problem, policy) under loss"
+            )
+        numbers = [
+            VERSION,
+            self.horizon,
+            self.n_states,
+            self.n_actions,
+            self.lead,
+            self.late,
+            self.first_state,
+            self.hold,
+        ]
+        return checks.save_arrays(
+            path,
+            kind=np.array(KIND),
+            policy=np.array(self.kind),
+            numbers=np.array(numbers),
+            pending=np.array(self.pending, dtype=np.int64),
+            bound=np.array([self.discount, self.loss_bound]),
+            why_it_ends=np.array(self.why_it_ends),
+            table=self.table,
+            offset=self.offset,
+            root=self.root,
+            likely=self.likely,
+        )
+
+    @classmethod
+    def load(cls, path: str | os.PathLike[str]) -> Tables:
+        """Read what `save` wrote; numpy is all that it needs."""
+        data = checks.load_arrays(path, needs=("kind",))
+        if str(data["kind"]) != KIND:
+            raise ValueError(f"{path}: kind is {str(data['kind'])!r}, expected a saved oldlight Controller")
+        sizes = {"numbers": 8, "bound": 2, "policy": 1, "why_it_ends": 1}
+        for key in ("policy", "numbers", "pending", "bound", "why_it_ends", "table", "offset", "root", "likely"):
+            if key not in data or (key in sizes and data[key].size != sizes[key]):
+                raise ValueError(f"{path}: damaged, {key!r} is missing or cut off")
+        version, H, S, A, lead, late, first_state, hold = (int(x) for x in data["numbers"])
+        if version != VERSION:
+            raise ValueError(f"{path}: version is {version}; this oldlight reads version {VERSION}")
+        u, bound = (float(x) for x in data["bound"])
+        pending = tuple(int(a) for a in data["pending"])
+        found = cls(
+            str(data["policy"]), H, S, A, lead, pending, data["table"], data["offset"], data["root"], late,
+            data["likely"], first_state, hold, u, bound, str(data["why_it_ends"]),
+        )  # fmt: skip
+        found._check(path)
+        return found
+
+    def _check(self, path: str | os.PathLike[str]) -> None:
+        """Refuse a file whose arrays do not fit together: a controller must not find out while it runs."""
+        times = self.horizon if self.hold < 0 else self.hold + 1
+        S, A, table = self.n_states, self.n_actions, self.table
+        good = self.likely.ndim == 3 and self.likely.shape[0] in (1, self.horizon) and self.likely.shape[1:] == (S, A)
+        good = good and bool((self.likely < S).all() and (self.likely >= 0).all())
+        if self.kind == SEQUENCES:
+            rows = self.horizon + 1 if self.hold < 0 else 2
+            good = good and table.shape == (rows, S, A**self.late, self.horizon)
+        else:
+            good = good and self.offset.ndim == 3 and len(self.offset) == len(self.root) == times
+            good = good and self.offset.max(initial=-1) < len(table) and self.root.max(initial=-1) < len(table)
+            good = good and table.shape[1:] == ((A,) if self.kind == CHANCES else ())
+        if self.kind in (ACTIONS, SEQUENCES):
+            good = good and table.dtype.kind in "iu" and bool((table < A).all() and (table >= 0).all())
+        if not good or self.kind not in (ACTIONS, CHANCES, SEQUENCES):
+            raise ValueError(f"{path}: damaged, its arrays do not fit together")
+
+
+def tables_of(problem: ImpairedMDP, policy: Any) -> Tables:
+    """The arrays for `policy` on `problem`; refused if it was made for another problem."""
+    checked_problem(problem, "Controller")
+    mdp, H = problem.mdp, problem.horizon
+    rows = mdp.transitions[:1] if mdp.stationary_transitions else mdp.transitions
+    u = discount_of(mdp)
+    hold, why = (-1, "") if u is None else standstill(problem)
+    parts: dict[str, Any] = {
+        "horizon": H,
+        "n_states": problem.n_states,
+        "n_actions": problem.n_actions,
+        "lead": problem.lead,
+        "pending": problem.pending,
+        "likely": checks.frozen(rows.argmax(axis=3).astype(np.min_scalar_type(problem.n_states))),
+        "first_state": int(problem.initial.argmax()),
+        "hold": hold,
+        "why_it_ends": why,
+    }
+    if u is not None and hold >= 0:
+        span = float(np.ptp(mdp.rewards[0]))
+        parts |= {"discount": u, "loss_bound": u ** (H - hold) * span / (1.0 - u)}
+    if isinstance(policy, MarkovPolicy):
+        raise TypeError(
+            f"{policy!r} acts on the current state, which a controller does not see; plan: oldlight.solve(problem)"
+        )
+    if isinstance(policy, TablePolicy):
+        if problem.seen is not None or not same_layout(policy.layout, Layout.of(problem)):
+            raise made_for_another(policy, problem)
+        kind, body = (ACTIONS, policy.actions) if policy.actions is not None else (CHANCES, policy.chances)
+        assert body is not None
+        offset, root = policy.layout.offset, policy.layout.root
+        if hold >= 0:
+            offset, root, body = _up_to(policy.layout, body, hold)
+        return Tables(kind=kind, table=body, offset=offset, root=root, late=0, **parts)
+    if isinstance(policy, BlackoutPolicy):
+        if not policy.fits(problem):
+            raise made_for_another(policy, problem)
+        table = policy.sequences if hold < 0 else np.array(policy.sequences[:2])
+        return Tables(kind=SEQUENCES, table=table, offset=_NONE, root=_NONE, late=policy.late, **parts)
+    if not hasattr(policy, "probabilities"):
+        raise not_a_policy(policy)
+    if u is not None:
+        parts |= {"hold": -1, "why_it_ends": "a policy that is asked has no table whose clock could stand still"}
+    return Tables(kind=ASKED, table=_NONE, offset=_NONE, root=_NONE, late=0, **parts)
+
+
+def discount_of(mdp: TabularMDP) -> float | None:
+    """u, if `mdp` is an endless discounted process cut off (`TabularMDP.discounted`), else None."""
+    H, R = mdp.horizon, mdp.rewards
+    largest = float(np.abs(R[0]).max())
+    if mdp.truncation_error <= 0 or not mdp.stationary_transitions or largest == 0:
+        return None
+    low, high = 0.0, 1.0  # u^H·max|r|/(1−u) = truncation_error, which grows with u
+    for _ in range(200):
+        u = (low + high) / 2
+        low, high = (u, high) if u**H * largest < mdp.truncation_error * (1 - u) else (low, u)
+    scaled = u ** np.arange(H)[:, None, None] * R[0]
+    return u if np.abs(R - scaled).max() <= 1e-9 * largest else None
+
+
+def standstill(problem: ImpairedMDP) -> tuple[int, str]:
+    """(hold, ""): where the clock of a discounted plan can stand still; or (−1, why not)."""
+    law, H = problem.law, problem.horizon
+    if law.interarrival.shape[0] != 1:
+        return -1, f"the law of {problem.channel!r} changes with time"
+    if problem.seen is not None:
+        if law.constant is None or np.ptp(problem.seen) > 0 or not (problem.loss and problem.loss.independent):
+            return -1, f"the law of {problem.channel!r} changes with time, or its losses are not independent"
+        return (law.constant, "") if law.constant < H else (-1, "the delay is not shorter than the plan")
+    if problem.lead:
+        return 0, ""
+    possible = law.feasible_delays  # [i, d]
+    steady = law.longest_wait(0) == 0 or (H > 1 and bool((possible[-1] == possible[-2]).all()))
+    if not steady or law.max_delay >= H:
+        return (
+            -1,
+            f"delays behind {problem.channel!r} grow without bound, or beyond the plan's {H} steps; cap them: .capped(k)",
+        )
+    offset, root = Layout.of(problem).offset, Layout.of(problem).root
+    longest = min(law.cap, law.max_delay + law.longest_wait(0))
+    wanted = [(m, w) for m in range(longest + 1) for w in range(min(m, law.longest_wait(0)) + 1) if possible[-1, m - w]]
+    for h in range(H):
+        fits = longest < offset.shape[1] and all(offset[h, m, w] >= 0 for m, w in wanted)
+        if root[h] < 0 and fits:
+            return h, ""
+    return -1, f"the plan's {H} steps are too few for a queue of {longest} actions; a smaller tolerance plans further"
+
+
+def _up_to(layout: Layout, body: NDArray[Any], hold: int) -> tuple[Ints, Ints, NDArray[Any]]:
+    """The part of a table for times 0..hold."""
+    offset, root = layout.offset[: hold + 1].copy(), layout.root[: hold + 1].copy()
+    pieces: list[NDArray[Any]] = []
+    size = 0
+
+    def take(start: int, n: int) -> int:
+        nonlocal size
+        pieces.append(body[start : start + n])
+        size += n
+        return size - n
+
+    for h in range(hold + 1):
+        for block in layout.blocks(h):
+            offset[h, block.m, block.waited] = take(block.offset, layout.block_size(block.m))
+        if root[h] >= 0:
+            root[h] = take(int(root[h]), layout.n_actions**h)
+    return offset, root, np.concatenate(pieces)

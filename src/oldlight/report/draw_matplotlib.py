@@ -37,8 +37,8 @@ STYLE: dict[Any, Any] = {
 SUPERSCRIPT = str.maketrans("-0123456789", "⁻⁰¹²³⁴⁵⁶⁷⁸⁹")
 
 
-def to_matplotlib(chart: Chart, ax: Any = None) -> Any:
-    """A matplotlib Figure; or draw on the given axes, and return their figure."""
+def to_matplotlib(chart: Chart, ax: Any = None, *, titled: bool = True) -> Any:
+    """A matplotlib Figure, with its title unless told otherwise; or draw on the given axes, and return their figure."""
     from matplotlib import rc_context
     from matplotlib.figure import Figure
 
@@ -48,7 +48,8 @@ def to_matplotlib(chart: Chart, ax: Any = None) -> Any:
             raise ValueError(f"{chart.title!r} has {len(charts)} panels and cannot be drawn on one axes; leave ax out")
         with rc_context(STYLE):
             _draw(charts[0], ax, shown, None, None)
-            ax.set_title(charts[0].title)
+            if titled:
+                ax.set_title(charts[0].title)
             if shown:
                 ax.legend(title=" ".join(bands(chart)) or None, title_fontsize=7)
         return ax.figure
@@ -69,7 +70,8 @@ def to_matplotlib(chart: Chart, ax: Any = None) -> Any:
                 place.set_title(one.title)
         for place in axes[len(charts) :]:
             place.remove()
-        fig.suptitle(chart.title, fontsize=11)
+        if titled:
+            fig.suptitle(chart.title, fontsize=11)
         _legend(fig, chart, shown, max(1, int(width / 1.7)))
     return fig
 
@@ -86,9 +88,10 @@ def picture(figure: Any, format: str, name: str) -> bytes:
 
 
 def inline_svg(svg: bytes, name: str) -> str:
-    """An SVG file as an element of a page: without head and metadata, and with identifiers and styles of its own."""
+    """An SVG file as an element of a page: without head, metadata and background; identifiers and styles are its own."""
     text = svg.decode("utf-8")
     text = re.sub(r"\s*<metadata>.*?</metadata>", "", text[text.index("<svg") :], flags=re.S)
+    text = re.sub(r'<g id="patch_1">.*?</g>', "", text, count=1, flags=re.S)  # the figure's white ground is drawn first
     text = re.sub(r'\bid="([^"]+)"', rf'id="{name}-\1"', text)
     text = re.sub(r'(href="|url\()#', rf"\1#{name}-", text)
     text = text.replace(

@@ -86,12 +86,12 @@ def spec(
         return {"data": data, "layout": layout | {"shapes": [], "annotations": []}}
     if isinstance(chart, Lines):
         data = [trace for s in chart.series for trace in _line(chart, s, known[s.label])]
-        layout["xaxis"] |= _kind(chart.log_x, chart.percent_x)
+        layout["xaxis"] |= _kind(chart.log_x, chart.percent_x, data, "x")
     else:
         data = _bars(chart, known)
         layout |= {"barmode": "group", "bargap": 0.25}
         layout["xaxis"] |= {"type": "category", "showgrid": False}
-    layout["yaxis"] |= _kind(chart.log_y, chart.percent_y)
+    layout["yaxis"] |= _kind(chart.log_y, chart.percent_y, data, "y")
     if y is not None:
         layout["yaxis"]["range"] = np.log10(y).tolist() if chart.log_y else list(y)
     return {"data": data, "layout": layout | _references(chart)}
@@ -103,7 +103,7 @@ def base_layout() -> dict[str, Any]:
         "font": {"family": FONT, "size": 13},
         "paper_bgcolor": "rgba(0,0,0,0)",
         "plot_bgcolor": "rgba(0,0,0,0)",
-        "margin": {"l": 16, "r": 16, "t": 12, "b": 16},
+        "margin": {"l": 16, "r": 30, "t": 14, "b": 16},
         "hovermode": "closest",
     }
 
@@ -122,10 +122,14 @@ def _axis(label: str) -> dict[str, Any]:
     }
 
 
-def _kind(log: bool, percent: bool) -> dict[str, Any]:
-    if percent:
-        return {"type": "log" if log else "linear", "tickformat": ",.3~%"}
-    return {"type": "log", "exponentformat": "power"} if log else {"type": "linear", "tickformat": ",~r"}
+def _kind(log: bool, percent: bool, data: list[dict[str, Any]], axis: str) -> dict[str, Any]:
+    """Linear or logarithmic; over two decades and more only the powers of ten are written."""
+    if not log:
+        return {"type": "linear", "tickformat": ",.3~%" if percent else ",~r"}
+    found = [v for trace in data for v in trace[axis] if v is not None and v > 0]
+    wide = bool(found) and max(found) >= 100 * min(found)
+    written = {"tickformat": ",.3~%"} if percent else {"exponentformat": "power"}
+    return {"type": "log", **written, **({"dtick": 1, "minor": {"ticks": "outside", "ticklen": 2}} if wide else {})}
 
 
 def _line(chart: Lines, series: Series, look: Look) -> list[dict[str, Any]]:
@@ -234,7 +238,7 @@ def _references(chart: Lines | Bars) -> dict[str, Any]:
         beside = (
             {"x": 1, "xref": "paper", "xanchor": "right", "y": at, "yref": "y", "yanchor": "bottom"}
             if line.axis == "y"
-            else {"y": 1, "yref": "paper", "yanchor": "top", "x": at, "xref": "x", "xanchor": "left"}
+            else {"y": 1, "yref": "paper", "yanchor": "top", "x": at, "xref": "x", "xanchor": "left", "xshift": 3}
         )
         annotations.append(
             {"text": _text(line.label), "showarrow": False, "font": {"size": 12, "color": GREY}, **beside}

@@ -99,7 +99,7 @@ class DelayedUCBVI:
             ("clip", clip, ("remaining", "H")),
         ):
             checks.one_of(name, value, allowed)
-        self.c = 0.02 if c is None else checks.positive("c", c)
+        self.c = 0.01 if c is None else checks.positive("c", c)
         if planning == "greedy" and bonus == "bernstein":
             raise ValueError('planning="greedy" goes with bonus="hoeffding"')
         self.bonus, self.planning, self.pooled, self.law = bonus, planning, pooled, law

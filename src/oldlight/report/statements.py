@@ -261,5 +261,10 @@ ROWS: tuple[Callable[[Sequence[Regret]], Statement], ...] = (
 
 def as_rows(found: Sequence[Statement]) -> tuple[list[str], list[list[Any]]]:
     """Column titles and cells, for a page or a file."""
-    titles = ["statement", "what it says", "what the computer says", "figure", "where"]
-    return titles, [[x.name, x.says, x.verdict, x.measured, x.where] for x in found]
+    titles = ["statement", "what it says", "what the computer says", "measured", "where to look"]
+    return titles, [[x.name, x.says, x.verdict, x.measured, _breakable(x.where)] for x in found]
+
+
+def _breakable(names: str) -> str:
+    """Long names may be broken after a dot or an underscore."""
+    return names.replace(".", ".\u200b").replace("_", "_\u200b")

@@ -33,25 +33,30 @@ def regret_lines(
     title: str,
     *,
     by: str = "label",
-    dash: Callable[[str], str | None] = lambda name: None,
+    look: Callable[[str], dict[str, Any]] = lambda name: {},
     extra: Sequence[Series] = (),
-    log: bool = False,
+    log: str = "",
     caption: str = "",
 ) -> Lines:
-    """Cumulative regret by episode, one curve per `by`, the mean over seeds with a band."""
+    """Cumulative regret by episode, one curve per `by`, the mean over seeds with a band. log: "", "y" or "xy"."""
     series = []
     least = min(len(r.columns["values"]) for r in results)
-    at = np.unique(np.geomspace(1, least, POINTS).astype(int) if log else np.linspace(1, least, POINTS).astype(int))
+    at = np.unique(
+        np.geomspace(1, least, POINTS).astype(int) if "x" in log else np.linspace(1, least, POINTS).astype(int)
+    )
     for (name,), runs in groups(results, by).items():
-        series.append(Series.over_seeds(name, at, [r.run.regret[at - 1] for r in runs], dash=dash(name)))
+        series.append(Series.over_seeds(name, at, [r.run.regret[at - 1] for r in runs], **look(name)))
     n = max(len(runs) for runs in groups(results, by).values())
     return Lines(
-        title, "episode", "cumulative regret", [*series, *extra], log_x=log, log_y=log, band=seeds_band(n), caption=caption
+        title, "episode", "cumulative regret", [*series, *extra], log_x="x" in log, log_y="y" in log, band=seeds_band(n), caption=caption
     )  # fmt: skip
 
 
-def regret_rows(results: Sequence[Result]) -> tuple[list[str], list[list[Any]]]:
-    """One row per learner, process and channel: final regret, what the last policy falls short of, growth, speed."""
+def regret_rows(results: Sequence[Result]) -> tuple[list[str], list[list[Any]], str]:
+    """One row per learner, process and channel: final regret, what the last policy falls short of, growth, speed.
+
+    Names and numbers that are the same in every row go into the caption, the third value.
+    """
     titles = ["process", "channel", "learner", "seeds", "episodes", "best value", "regret", "± sd", "last gap %",
               "gap % at a tenth", "exponent", "ms per episode"]  # fmt: skip
     rows: list[list[Any]] = []
@@ -63,12 +68,17 @@ def regret_rows(results: Sequence[Result]) -> tuple[list[str], list[list[Any]]]:
         rows.append([
             instance, channel, label, len(runs), K, round(best, 4), round(float(last.mean()), 1),
             round(float(last.std(ddof=1)), 1) if len(runs) > 1 else None,
-            round(float(np.mean([run.gaps[-1] for run in runs])) * scale, 2),
-            round(float(np.mean([run.gaps[K // 10] for run in runs])) * scale, 2),
+            round(float(np.mean([run.gaps[-1] for run in runs])) * scale, 2) + 0.0,
+            round(float(np.mean([run.gaps[K // 10] for run in runs])) * scale, 2) + 0.0,
             round(float(np.mean([run.growth() for run in runs])), 2) if K >= 64 else None,
             round(1e3 * float(np.mean([np.median(run.seconds) for run in runs])), 3),
         ])  # fmt: skip
-    return titles, rows
+    same = [j for j in range(5) if len(rows) > 1 and len({row[j] for row in rows}) == 1]
+    kept = [j for j in range(len(titles)) if j not in same]
+    told = [f"{rows[0][j]:,} {titles[j]}" if j in (3, 4) else str(rows[0][j]) for j in same]
+    caption = f"{'; '.join(told)}. " if told else ""
+    caption += "Final regret, mean and standard deviation over seeds; exponent: x in R(2k) − R(k) ~ k^x."
+    return [titles[j] for j in kept], [[row[j] for j in kept] for row in rows], caption
 
 
 def final_bars(

@@ -1,15 +1,20 @@
-# make demo: set up and run the main job.   make test: set up and run all tests.
+# make demo: set up and run the main job.   make test: set up and run all tests.   make test-deep: those that need torch.
 PYTHON ?= python3
 VENV   := .venv
 BIN    := $(VENV)/bin
+PIP    := $(BIN)/pip install --quiet --disable-pip-version-check
+TORCH  ?= torch==2.13.0
 
-.PHONY: demo test lint bench clean
+.PHONY: demo test test-deep lint bench clean
 
-demo: $(VENV)/.core
-	$(BIN)/python -m oldlight.report.price out
+demo: $(VENV)/.studies
+	$(BIN)/oldlight paper --quick --out out/paper
 
 test: $(VENV)/.dev
 	$(BIN)/python -m pytest
+
+test-deep: $(VENV)/.deep
+	$(BIN)/python -m pytest tests/test_deep_learners.py
 
 lint: $(VENV)/.dev
 	$(BIN)/ruff check .
@@ -24,13 +29,18 @@ $(VENV)/bin/python:
 	$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11) and "oldlight needs Python 3.11 or later; try: make PYTHON=python3.11")'
 	$(PYTHON) -m venv $(VENV)
 
-$(VENV)/.core: pyproject.toml | $(VENV)/bin/python
-	$(BIN)/pip install --quiet --disable-pip-version-check -e .
+$(VENV)/.studies: pyproject.toml | $(VENV)/bin/python
+	$(PIP) -e '.[studies]'
 	touch $@
 
 $(VENV)/.dev: pyproject.toml | $(VENV)/bin/python
-	$(BIN)/pip install --quiet --disable-pip-version-check -e '.[dev]'
-	touch $(VENV)/.core $@
+	$(PIP) -e '.[dev]'
+	touch $(VENV)/.studies $@
+
+$(VENV)/.deep: pyproject.toml $(VENV)/.dev
+	$(PIP) '$(TORCH)'
+	$(PIP) -e '.[dev,deep]'
+	touch $@
 
 .venv-rlberry/.done:  # an old rlberry needs an environment of its own
 	$(PYTHON) -m venv .venv-rlberry
@@ -38,5 +48,5 @@ $(VENV)/.dev: pyproject.toml | $(VENV)/bin/python
 	touch $@
 
 clean:
-	rm -rf $(VENV) .venv-rlberry out build dist .pytest_cache .mypy_cache .ruff_cache .hypothesis
+	rm -rf $(VENV) .venv-rlberry out runs build dist .pytest_cache .mypy_cache .ruff_cache .hypothesis
 	find . -name __pycache__ -type d -prune -exec rm -rf {} +

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 import oldlight as ol
-from oldlight.report import heuristics, price
+from oldlight.report import heuristics
 
 ROOT = Path(__file__).parents[1]
 
@@ -20,15 +20,6 @@ def test_the_readme_example_runs(capsys: pytest.CaptureFixture[str]) -> None:
     assert len(code[0].strip().splitlines()) <= 11
     exec(compile(code[0], "README.md", "exec"), {})
     assert "3.669276129" in capsys.readouterr().out
-
-
-def test_the_price_of_impairment(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    path = price.main(str(tmp_path / "out"))
-    said = capsys.readouterr().out
-    assert "0.1086" in said  # p = 0.8, one step of delay
-    assert path.read_bytes()[:4] == b"\x89PNG"
-    assert (tmp_path / "out" / "price.svg").read_text(encoding="utf-8").startswith("<?xml")
-    assert sorted(p.name for p in (tmp_path / "out").iterdir()) == ["price.png", "price.svg"]
 
 
 def test_the_comparison_of_heuristics(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:

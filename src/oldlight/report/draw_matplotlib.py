@@ -8,12 +8,13 @@ from __future__ import annotations
 
 import io
 import re
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
 
 from oldlight.report.charts import Bars, Chart, Heat, Lines, Panels, Single, bands, singles
-from oldlight.report.drawing import GREY, Look, band, looks, number_text, points, y_range, z_range
+from oldlight.report.drawing import GREY, Look, band, looks, number_text, points, wrapped, y_range, z_range
 
 STROKES: dict[str, Any] = {
     "solid": "-",
@@ -57,7 +58,10 @@ def to_matplotlib(chart: Chart, ax: Any = None, *, titled: bool = True) -> Any:
     rows = -(-len(charts) // columns)
     with rc_context(STYLE):
         width = 5.4 if columns == 1 else 3.9 * columns
-        legend_rows = -(-len(shown) // max(1, int(width / 1.7)))
+        keys = ["\n".join(wrapped(label, 44, 3)) for label in shown]
+        longest = max((len(line) for key in keys for line in key.splitlines()), default=1)
+        across = max(1, min(len(keys), int(width / (0.6 + 0.075 * longest))))
+        legend_rows = -(-sum(1 + key.count("\n") for key in keys) // across)
         fig = Figure(figsize=(width, 3.1 * rows + 0.4 + 0.18 * legend_rows), layout="constrained")
         axes = fig.subplots(rows, columns, squeeze=False).ravel()
         share = isinstance(chart, Panels) and chart.share
@@ -72,7 +76,7 @@ def to_matplotlib(chart: Chart, ax: Any = None, *, titled: bool = True) -> Any:
             place.remove()
         if titled:
             fig.suptitle(chart.title, fontsize=11)
-        _legend(fig, chart, shown, max(1, int(width / 1.7)))
+        _legend(fig, chart, dict(zip(shown, keys, strict=True)), across)
     return fig
 
 
@@ -149,8 +153,8 @@ def _bars(chart: Bars, ax: Any, shown: dict[str, Look]) -> None:
         where = at + (i - (n - 1) / 2) * 0.75 / n
         style = {"error_kw": {"lw": 1, "capsize": 2, "ecolor": "#333333"}}
         ax.bar(where, y, 0.75 / n, yerr=error, color=shown[group.label].colour, label=group.label, **style)
-    crowded = sum(len(c) for c in chart.categories) > 44
-    ax.set_xticks(at, chart.categories, **({"rotation": 28, "ha": "right"} if crowded else {}))
+    crowded = sum(min(len(c), 20) for c in chart.categories) > 44
+    ax.set_xticks(at, _ticks(chart.categories), **({"rotation": 28, "ha": "right"} if crowded else {}))
     ax.grid(False, axis="x")
 
 
@@ -160,8 +164,8 @@ def _heat(chart: Heat, ax: Any, limits: tuple[float, float] | None) -> None:
     z = np.ma.masked_invalid(np.asarray(chart.z))
     low, high = limits or z_range([chart]) or (0.0, 1.0)
     image = ax.imshow(z, origin="lower", aspect="auto", cmap="cividis", vmin=low, vmax=high)
-    ax.set_xticks(range(len(chart.x)), chart.x)
-    ax.set_yticks(range(len(chart.y)), chart.y)
+    ax.set_xticks(range(len(chart.x)), _ticks(chart.x))
+    ax.set_yticks(range(len(chart.y)), _ticks(chart.y))
     ax.grid(False)
     ax.spines[:].set_visible(False)
     ax.tick_params(length=0)
@@ -176,6 +180,10 @@ def _heat(chart: Heat, ax: Any, limits: tuple[float, float] | None) -> None:
     bar.outline.set_visible(False)
     if chart.percent:
         bar.ax.yaxis.set_major_formatter(FuncFormatter(lambda v, _: number_text(v, True)))
+
+
+def _ticks(found: Sequence[Any]) -> list[str]:
+    return ["\n".join(wrapped(str(name))) for name in found]
 
 
 def _axis(axis: Any, log: bool, percent: bool) -> None:
@@ -197,7 +205,7 @@ def _power(value: float, percent: bool) -> str:
     return "10" + str(round(np.log10(value))).translate(SUPERSCRIPT)
 
 
-def _legend(fig: Any, chart: Chart, shown: dict[str, Look], columns: int) -> None:
+def _legend(fig: Any, chart: Chart, shown: dict[str, str], columns: int) -> None:
     told = " ".join(bands(chart)) or None
     if not shown or (len(shown) == 1 and told is None and len(singles(chart)) == 1):
         return
@@ -207,9 +215,9 @@ def _legend(fig: Any, chart: Chart, shown: dict[str, Look], columns: int) -> Non
             found.setdefault(label, handle)
     fig.legend(
         [found[label] for label in shown],
-        list(shown),
+        list(shown.values()),
         loc="outside lower center",
-        ncols=min(columns, len(shown)),
+        ncols=columns,
         title=told,
         title_fontsize=7,
         handlelength=2.6,

@@ -9,6 +9,7 @@ one label carry its `legendgroup`, "k0", "k1", ..: band, line and the same line 
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from html import escape
 from typing import Any
 
@@ -16,7 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from oldlight.report.charts import Bars, Chart, Heat, Lines, Panels, Series, Single, singles
-from oldlight.report.drawing import GREY, Look, band, looks, number_text, points, y_range, z_range
+from oldlight.report.drawing import GREY, Look, band, looks, number_text, points, wrapped, y_range, z_range
 
 STROKES = {"solid": "solid", "broken": "dash", "dotted": "dot", "dash-dot": "dashdot"}
 FONT = "system-ui, -apple-system, 'Segoe UI', Roboto, 'DejaVu Sans', sans-serif"
@@ -81,8 +82,8 @@ def spec(
     layout["xaxis"], layout["yaxis"] = _axis(chart.x_label), _axis(chart.y_label)
     if isinstance(chart, Heat):
         data = _heat(chart, z)
-        layout["xaxis"] |= {"type": "category", "showgrid": False}
-        layout["yaxis"] |= {"type": "category", "showgrid": False}
+        layout["xaxis"] |= _categories(chart.x)
+        layout["yaxis"] |= _categories(chart.y)
         return {"data": data, "layout": layout | {"shapes": [], "annotations": []}}
     if isinstance(chart, Lines):
         data = [trace for s in chart.series for trace in _line(chart, s, known[s.label])]
@@ -90,7 +91,7 @@ def spec(
     else:
         data = _bars(chart, known)
         layout |= {"barmode": "group", "bargap": 0.25}
-        layout["xaxis"] |= {"type": "category", "showgrid": False}
+        layout["xaxis"] |= _categories(chart.categories)
     layout["yaxis"] |= _kind(chart.log_y, chart.percent_y, data, "y")
     if y is not None:
         layout["yaxis"]["range"] = np.log10(y).tolist() if chart.log_y else list(y)
@@ -119,6 +120,18 @@ def _axis(label: str) -> dict[str, Any]:
         "ticks": "outside",
         "ticklen": 4,
         "tickcolor": "rgba(128,128,128,0.6)",
+    }
+
+
+def _categories(found: Sequence[Any]) -> dict[str, Any]:
+    """Names along an axis; a long one is broken, and whole under the pointer."""
+    written = ["<br>".join(_text(line) for line in wrapped(name)) for name in found]
+    return {
+        "type": "category",
+        "showgrid": False,
+        "tickmode": "array",
+        "tickvals": [_text(name) for name in found],
+        "ticktext": written,
     }
 
 
@@ -266,4 +279,5 @@ def _rgba(colour: str, alpha: float) -> str:
 
 
 def _text(text: str) -> str:
-    return escape(str(text), quote=False)
+    """Text without markup; a dollar would begin a formula."""
+    return escape(str(text), quote=False).replace("$", "&#36;")

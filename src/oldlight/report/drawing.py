@@ -14,6 +14,7 @@ below the smallest point of its curve.
 
 from __future__ import annotations
 
+import textwrap
 from collections.abc import Iterable, Iterator
 from typing import NamedTuple
 
@@ -146,3 +147,8 @@ def number_text(value: float, percent: bool = False) -> str:
     """A number as it stands in a cell."""
     number = 100 * value if percent else value
     return (f"{number:,.0f}" if abs(number) >= 1000 else f"{number:.3g}") + ("%" if percent else "")
+
+
+def wrapped(text: str, width: int = 20, lines: int = 2) -> list[str]:
+    """A long label on a few short lines, with "…" for what does not fit."""
+    return textwrap.wrap(text, width, max_lines=lines, placeholder="…") or [""]

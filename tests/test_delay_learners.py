@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from functools import partial
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
@@ -288,3 +289,24 @@ def test_what_is_refused() -> None:
     sampled = learn(problem, DelayedUCBVI(), 3, seed=0, evaluate="sampled")
     assert not sampled.exact
     assert (sampled.half_widths > 0).all()
+
+
+def test_doubling_plans_after_a_first_visit_and_when_the_number_at_risk_has_doubled() -> None:
+    """With Δ ∈ {0, 3}, n(s, a, 3) grows apart from N(s, a): both are watched."""
+    mdp = ol.TabularMDP(np.ones((1, 1, 1)), np.ones((1, 1)), horizon=6)
+    problem = ol.ImpairedMDP(mdp, ol.StochasticDelay([0.97, 0, 0, 0.03]))
+    learner = DelayedUCBVI(planning="doubling", pooled=True, law="estimated")
+    plans: list[tuple[int, int]] = []
+    plan = learner._plan
+
+    def watched() -> None:
+        plan()
+        plans.append((int(learner.counts.seen.max()), int(learner.counts.risk[0, 0, 3])))
+
+    learner._plan = watched  # type: ignore[method-assign]
+    ol.learn(problem, learner, 400, seed=1, every=400, progress=False)
+    assert plans[0] == (0, 0)
+    assert plans[1][0] > 0  # after the first episode
+    for (seen, risk), (more, at_risk) in pairwise(plans[1:]):
+        assert more >= 2 * seen or at_risk >= max(2 * risk, 1)
+    assert any(more < 2 * seen for (seen, _), (more, _) in pairwise(plans[1:]))  # the number at risk alone did it

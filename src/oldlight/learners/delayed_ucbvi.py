@@ -135,6 +135,7 @@ class DelayedUCBVI:
             self.paid_times = np.zeros((H, S * A), dtype=np.int64)
         self.D = min(H, setting.law.max_delay + 1)
         self.planned_at = np.zeros_like(self.counts.seen)
+        self.planned_risk = np.zeros_like(self.counts.risk)
         self.greedy = GreedyTable(self.tables, rng) if self.planning == "greedy" else None
         self.estimate = np.nan
         if self.greedy is None:
@@ -199,19 +200,26 @@ class DelayedUCBVI:
         self.tables.rewards[:] = np.where(times > 0, np.minimum(bound, 1.0), 1.0).reshape(self.tables.rewards.shape)
 
     def _doubled(self, touched: Any) -> bool:
-        """Has a count of the last episode doubled since the last plan?"""
+        """Has a count of the last episode doubled since the last plan, or is it no longer 0?"""
         rows, pairs = touched[:, 0], touched[:, 1]
-        return bool((self.counts.seen[rows, pairs] >= 2 * np.maximum(self.planned_at[rows, pairs], 1)).any())
+        seen, risk = self.counts.seen[rows, pairs], self.counts.risk[rows, pairs]
+        more = (seen >= 2 * self.planned_at[rows, pairs]).any()
+        if self.law == "estimated":
+            more |= ((risk >= 2 * self.planned_risk[rows, pairs]) & (risk > 0)).any()
+        return bool(more)
 
     def _plan(self) -> None:
         self.estimate = self.tables.sweep(self.model, self.rng)
         self._policy = self.tables.policy()
-        np.copyto(self.planned_at, self.counts.seen)
+        if self.planning == "doubling":
+            np.copyto(self.planned_at, self.counts.seen)
+            np.copyto(self.planned_risk, self.counts.risk)
 
     # -- checkpoints -----------------------------------------------------------------------------------------------
 
     def state(self) -> dict[str, Any]:
         state = self.counts.state() | {"actions": self.tables.actions, "planned_at": self.planned_at}
+        state["planned_risk"] = self.planned_risk
         state["estimate"] = np.array(self.estimate)
         if self.greedy is not None:
             state |= self.greedy.state()
@@ -227,6 +235,7 @@ class DelayedUCBVI:
                 value[...] = state[f"model.{key}"]
         self.tables.actions[:] = state["actions"]
         self.planned_at[:] = state["planned_at"]
+        self.planned_risk[:] = state["planned_risk"]
         self.estimate = float(state["estimate"])
         if self.rewards == "estimated":
             self.paid[:], self.paid_times[:] = state["paid"], state["paid_times"]

@@ -90,11 +90,7 @@ def test_plays_what_the_compiled_simulator_plays(kind: str, seed: int) -> None:
         came: list[tuple[int, int]] = []
         episode = _episode(problem, states[e], actions[e], arrivals[e])
         for h in range(k, H):
-            new = [
-                (i - lead, int(states[e, i]))
-                for i in range(lead + H)
-                if arrivals[e, i] == h or h == k > arrivals[e, i] >= 0
-            ]
+            new = [(i - lead, int(states[e, i])) for i in range(lead + H) if arrivals[e, i] == h]
             again = [came[int(j)] for j in rng.integers(0, len(came), 2)] if came else []
             for j in rng.permutation(len(new) + len(again)):
                 controller.observe(*(new + again)[j])

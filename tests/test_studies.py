@@ -342,6 +342,15 @@ def test_results_are_those_of_direct_calls(tmp_path: Path) -> None:
         _ = played.run
 
 
+def test_the_printed_form_of_regret(tmp_path: Path, inline: None) -> None:
+    study = small_study(by_start=True, tasks=None, channels=["constant:1"], seeds=1)
+    assert not {cell.id for cell in study.cells()} & ids()
+    run_study(study, tmp_path / "runs", progress=False)
+    (found,) = results(tmp_path / "runs")
+    again = learn(study.cells()[0].problem, ol.learners.UniformRandom(), 40, seed=found.seed, by_start=True)  # type: ignore[arg-type]
+    assert np.array_equal(found.run.printed_regret, again.printed_regret)
+
+
 def test_the_monte_carlo_protocol_agrees_with_the_exact_gap(tmp_path: Path, inline: None) -> None:
     """Independent repetitions: their mean is within 5 standard errors of the exact gap, and they spread as their own
     half-widths say (χ² of 19 degrees of freedom in its central 99.9%)."""

@@ -13,7 +13,8 @@
 
 That is one product: instances × channels × (learners and tasks) × seeds. A study that is a union of products has `[[blocks]]`; a
 block has the same keys (without seed and checkpoint_every), and what it leaves out it takes from the top. A block that names
-learners or tasks takes neither from the top.
+learners or tasks takes neither from the top. Further keys: evaluate = "exact" or "sampled", failure (γ), by_start (of `learn`),
+actuation and pending (late actions), and checkpoint_every, in seconds.
 
 The same keys in Python are a mapping; there an instance may also be a TabularMDP, a channel a channel object, and a learner or
 a task a class or function that can be imported.
@@ -44,6 +45,7 @@ class BlockSpec(BaseModel):
     episodes: Positive | None = None
     every: Positive | None = None
     evaluate: Literal["exact", "sampled"] | None = None
+    by_start: bool | None = None
     failure: Annotated[float, Field(gt=0, lt=1)] | None = None
     start: Literal["cold", "warm"] | None = None
     actuation: Annotated[int, Field(ge=0)] | None = None
@@ -67,6 +69,7 @@ DEFAULTS: dict[str, Any] = {
     "seeds": 1,
     "every": 1,
     "evaluate": "exact",
+    "by_start": False,
     "failure": 0.1,
     "start": "cold",
     "actuation": 0,

@@ -107,6 +107,7 @@ class Study:
                     seeded, doing_this = entry["seeded"], {"problem": content, kind: entry["who"]}
                     if kind == "learner":
                         doing_this |= {key: block[key] for key in ("episodes", "every", "evaluate", "failure")}
+                        doing_this |= {"by_start": True} if block["by_start"] else {}
                     for replicate in range(block["seeds"] if seeded else 1):
                         luck = {"seed": seed_of(self.seed, content, replicate)} if seeded else {}
                         whole = doing_this | luck

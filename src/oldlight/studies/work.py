@@ -20,7 +20,7 @@ from typing import Any
 
 import oldlight
 from oldlight.learners.loop import learn
-from oldlight.learners.run import COLUMNS, LearningRun
+from oldlight.learners.run import BY_START, COLUMNS, LearningRun
 from oldlight.planning import solve
 from oldlight.studies import store, tasks
 from oldlight.studies.cells import Cell, canonical
@@ -130,6 +130,7 @@ def _learn(
             every=content["every"],
             best=best,
             failure=content["failure"],
+            by_start=content.get("by_start", False),
             checkpoint=checkpoint if hasattr(learner, "state") else None,
             checkpoint_every=checkpoint_every,
             progress=tell or False,
@@ -146,7 +147,8 @@ def _learn(
         run = once()
     if run.interrupted:
         raise Stopped
-    return {"best": run.best} | {name: getattr(run, name) for name in COLUMNS}
+    names = COLUMNS if run.starts is None else (*COLUMNS, *BY_START, "best_by_start")
+    return {"best": run.best} | {name: getattr(run, name) for name in names}
 
 
 def _changed(path: Path | None) -> int | None:

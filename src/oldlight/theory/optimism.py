@@ -90,8 +90,9 @@ def optimism_missing(
     clip: str = "remaining",
 ) -> Claim:
     """Lemma `optimism_missing`, with the bonus of the parent's count: LossUCBVI. A τ never visited has Q = its clip."""
-    each, (_, ahead) = _under_loss(problem)
-    star = dict(zip(each, np.concatenate(ahead), strict=True))
+    everything, (_, ahead) = _under_loss(problem)
+    star = dict(zip(everything, np.concatenate(ahead), strict=True))
+    each = [info for info in everything if _estimated(problem, info)]
 
     A = problem.n_actions
 
@@ -114,11 +115,11 @@ def optimism_missing(
                     yield info, q
 
         def lowest() -> float:
-            return min(float((q - star[info]).min()) for info, q in now())
+            return min((float((q - star[info]).min()) for info, q in now()), default=np.inf)
 
         def below() -> float:
             found = dict(now())
-            clips = {info: learner.top[info.h + 1] for info in each if _to_learn(problem, info)}
+            clips = {info: learner.top[info.h + 1] for info in each}
             return _share(found.get(info, top + np.zeros(A)) < top - ROUNDING for info, top in clips.items())
 
         return lowest, below
@@ -140,7 +141,8 @@ def optimism_planning(
     clip: str = "remaining",
 ) -> Claim:
     """Algorithm 2's bonus oracle, τ accounted for from its newest seen step on. Between two plans nothing changes."""
-    each, (star, star_ahead) = _under_loss(problem)
+    each, star = _under_loss(problem)
+    told = [np.array([_estimated(problem, info) for info in each if info.h == h]) for h in range(problem.horizon)]
     lowest_ahead = [np.inf]
 
     def watch(learner: OptimisticPlanning) -> tuple[Look, Look]:
@@ -157,13 +159,14 @@ def optimism_planning(
             if learner.planned is planned[0]:
                 return np.inf
             planned[0] = learner.planned
-            q, ahead = now()
-            lowest_ahead[0] = min(lowest_ahead[0], _lowest(ahead, star_ahead))
-            return _lowest(q, star)
+            whole, ahead = ([x[i] for x, i in zip(q, told, strict=True)] for q in now())
+            best, best_ahead = ([x[i] for x, i in zip(q, told, strict=True)] for q in star)
+            lowest_ahead[0] = min(lowest_ahead[0], _lowest(ahead, best_ahead))
+            return _lowest(whole, best)
 
         def below() -> float:
             pairs = zip(each, np.concatenate(now()[0]), strict=True)
-            return _share(q < most[info.t or 0] - ROUNDING for info, q in pairs if (info.t or 0) < problem.horizon - 1)
+            return _share(q < most[info.t or 0] - ROUNDING for info, q in pairs if _estimated(problem, info))
 
         return lowest, below
 
@@ -219,7 +222,7 @@ def _claim(
 
 
 def _lowest(q: list[Floats], star: list[Floats]) -> float:
-    return min(float((x - best).min()) for x, best in zip(q, star, strict=True))
+    return min(float((x - best).min()) for x, best in zip(q, star, strict=True) if x.size)
 
 
 def _share(flags: Iterable[NDArray[np.bool_]]) -> float:
@@ -235,6 +238,6 @@ def _under_loss(problem: ImpairedMDP) -> tuple[list[Information], tuple[list[Flo
     return each, loss_q(problem.mdp.transitions, problem.mdp.rewards, problem.seen, problem.initial)
 
 
-def _to_learn(problem: ImpairedMDP, info: Information) -> bool:
-    """Does Q_h(τ, a) rest on anything estimated? Not where the state of the last step is seen."""
+def _estimated(problem: ImpairedMDP, info: Information) -> bool:
+    """Does Q_h(τ, a) rest on an estimate? Not where the state of the last step is seen."""
     return info.h < problem.horizon - 1 or info.t != info.h

@@ -106,6 +106,7 @@ def base_layout() -> dict[str, Any]:
         "plot_bgcolor": "rgba(0,0,0,0)",
         "margin": {"l": 16, "r": 30, "t": 14, "b": 16},
         "hovermode": "closest",
+        "modebar": {"bgcolor": "rgba(0,0,0,0)", "color": "rgba(128,128,128,0.7)", "activecolor": GREY},
     }
 
 

@@ -25,8 +25,8 @@ from oldlight.report.charts import DASHES, Bars, Chart, Floats, Group, Heat, Ser
 
 PALETTE = ("#0072b2", "#d55e00", "#009e73", "#cc79a7", "#e69f00", "#56b4e9", "#767676")
 GREY = "#808080"  # reference lines: seen on white and on black
-LONGEST = 500
-BUCKETS = 100
+LONGEST = 600
+BUCKETS = 150
 
 
 class Look(NamedTuple):

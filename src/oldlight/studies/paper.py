@@ -76,9 +76,12 @@ def late_and_lossy(d: int, rate: float) -> dict[str, Any]:
     return {"kind": "lossy", "delay": {"kind": "constant", "d": d}, "rate": rate, "label": label}
 
 
-def paper_study(quick: bool = False) -> dict[str, Any]:
-    """The keys of the study, as `load_study` takes them."""
+def paper_study(quick: bool = False, *, episodes: int | None = None) -> dict[str, Any]:
+    """The keys of the study, as `load_study` takes them; `episodes` replaces the K of every learner."""
     K, seeds, every = (600, 3, 20) if quick else (10_000, 3, 10)
+    few_episodes = 300 if quick else 4_000  # under loss an episode takes longer
+    if episodes is not None:
+        K = few_episodes = episodes
     blocks: list[dict[str, Any]] = []
     for name, instances in (("figure", CHAINS), ("sensing", SENSING[1:] if quick else SENSING)):
         regret = {"name": name, "instances": instances, "learners": [ALGORITHM_1], "episodes": K, "seeds": seeds}
@@ -93,7 +96,7 @@ def paper_study(quick: bool = False) -> dict[str, Any]:
     chain = SENSING[1:]
     blocks.append({
         "name": "loss", "instances": chain, "channels": [{"kind": "loss", "seen": x, "label": f"λ = {x}"} for x in RATES],
-        "learners": UNDER_LOSS, "episodes": 300 if quick else 4_000, "seeds": 2 if quick else 3,
+        "learners": UNDER_LOSS, "episodes": few_episodes, "seeds": 2 if quick else 3,
     })  # fmt: skip
     few = [x for x in LEARNERS if x["label"] not in SLOW] if quick else LEARNERS
     blocks.append({

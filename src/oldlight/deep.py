@@ -1,0 +1,120 @@
+"""Deep learners behind a bad link: train PPO or DQN of stable-baselines3 on any environment, with three things to look at.
+
+    observation = "full"        the environment itself, whatever the channel: what would be if nothing were impaired
+    observation = "augmented"   newest observation, its age, whether it is fresh or anything was seen, and the actions since, as
+                                one vector (`AugmentedObservation`): all that an agent behind the link knows
+    observation = "newest"      the newest observation alone, as if it were the current one: what is usually tried
+
+`train` is a task of a study (`docs/studies/deep.toml`): it returns the mean return of the greedy policy at `points` moments of the
+training, each over `test_episodes` episodes of a separate environment behind the same link. On a process with a table it also
+returns the exact optimum behind that link and with full information (`oldlight.solve`), so that a learning curve can be
+drawn under the value that no learner can exceed.
+
+Tabular environments show the clock too: with a finite horizon the best action depends on the time that is left. Needs the extra
+`deep` (stable-baselines3 with torch).
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from oldlight import checks
+
+OBSERVATIONS = ("full", "augmented", "newest")
+SETTINGS: dict[str, dict[str, Any]] = {  # where they differ from the library's defaults: small problems, one core
+    "PPO": {"n_steps": 512, "batch_size": 128, "n_epochs": 10, "gae_lambda": 0.95, "ent_coef": 0.01, "learning_rate": 1e-3},
+    "DQN": {"learning_rate": 1e-3, "buffer_size": 50_000, "learning_starts": 500, "batch_size": 64, "train_freq": 4,
+            "target_update_interval": 250, "exploration_fraction": 0.3, "exploration_final_eps": 0.02},
+}  # fmt: skip
+
+
+def make(env: str, channel: str, observation: str, *, seed: int | None = None) -> Any:
+    """The environment `env` (an id of Gymnasium's registry) behind `channel`, as one vector; see the module's text."""
+    import gymnasium as gym
+
+    from oldlight.envs import AugmentedObservation, ImpairedObservation
+
+    checks.one_of("observation", observation, OBSERVATIONS)
+    behind = "none" if observation == "full" else channel
+    made: Any
+    if env.startswith(("oldlight/", "oldlight:")):
+        made = gym.make(env, channel=behind)
+        keys = ["observation", "time"]
+    else:
+        made = ImpairedObservation(gym.make(env), behind, hindsight=False)
+        keys = ["observation"]
+    made = AugmentedObservation(made, keys=None if observation == "augmented" else keys)
+    if seed is not None:
+        made.reset(seed=seed)
+        made.action_space.seed(seed)
+    return made
+
+
+def train(
+    seed: int,
+    *,
+    env: str = "oldlight/SensingChain-v0",
+    channel: str = "constant:2",
+    algorithm: str = "PPO",
+    observation: str = "augmented",
+    steps: int = 40_000,
+    points: int = 20,
+    test_episodes: int = 100,
+    settings: dict[str, Any] | None = None,
+) -> dict[str, Any]:
+    """Train for `steps` steps; `settings` go to the algorithm. Returns steps[k], returns[k] and optimum, full_optimum (NaN: unknown)."""
+    checks.one_of("algorithm", algorithm, tuple(SETTINGS))
+    checks.whole("points", points, least=1)
+    for name, value in (("steps", steps), ("test_episodes", test_episodes)):
+        checks.whole(name, value, least=1)
+    try:
+        import stable_baselines3 as sb3
+        import torch
+    except ModuleNotFoundError as error:
+        raise ModuleNotFoundError(
+            f"{error.name} is not installed; deep learners need: pip install 'oldlight[deep]'"
+        ) from None
+    torch.set_num_threads(1)
+    luck = seed % 2**31
+    world, exam = make(env, channel, observation, seed=luck), make(env, channel, observation, seed=luck + 1)
+    kind = getattr(sb3, algorithm)
+    model = kind("MlpPolicy", world, seed=luck, device="cpu", verbose=0, **SETTINGS[algorithm] | (settings or {}))
+    at, mean = [0], [_mean_return(model, exam, test_episodes)]
+    for k in range(1, points + 1):
+        model.learn(steps * k // points - model.num_timesteps, reset_num_timesteps=k == 1, progress_bar=False)
+        at.append(model.num_timesteps)
+        mean.append(_mean_return(model, exam, test_episodes))
+    best, full = _optimum(world)
+    return {
+        "at": np.array(at),
+        "returns": np.array(mean),
+        "optimum": best,
+        "full_optimum": full,
+        "final": float(np.mean(mean[-max(1, points // 5) :])),
+    }
+
+
+def _mean_return(model: Any, env: Any, episodes: int) -> float:
+    total = 0.0
+    for _ in range(episodes):
+        seen, _ = env.reset()
+        over = False
+        while not over:
+            action, _ = model.predict(seen, deterministic=True)
+            seen, reward, terminated, truncated, _ = env.step(int(action))
+            total += float(reward)
+            over = terminated or truncated
+    return total / episodes
+
+
+def _optimum(env: Any) -> tuple[float, float]:
+    """The exact values behind the link and with full information, where the environment has a table."""
+    from oldlight.planning.gap import gap
+
+    problem = getattr(env.unwrapped, "problem", None)
+    if problem is None:
+        return float("nan"), float("nan")
+    found = gap(problem)
+    return found.impaired, found.full

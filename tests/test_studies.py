@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import shutil
 import sys
 import warnings
@@ -19,6 +20,7 @@ from oldlight.studies import Study, load_study, numbers, results, run_study, run
 from oldlight.studies.cells import seed_of
 from oldlight.studies.lock import locked
 from oldlight.studies.result import Damaged, is_time, unpack
+from oldlight.studies.spec import StudySpec
 from oldlight.studies.work import Event, Job, Parcel, perform
 
 SMALL = {"name": "sensing_chain", "p": 0.8, "n_states": 4, "n_actions": 2, "horizon": 4, "label": "small"}
@@ -652,3 +654,27 @@ def test_plain_lines_where_there_is_no_terminal(
     lines = capsys.readouterr().err.splitlines()
     assert lines[0].startswith("delays: 0 of 6 cells done")
     assert lines[-1].startswith("delays: 6 of 6 cells done")
+
+
+# -- the guide ---------------------------------------------------------------------------------------------------------
+
+
+def test_the_examples_of_the_guide(tmp_path: Path, inline: None, monkeypatch: pytest.MonkeyPatch) -> None:
+    text = (Path(__file__).parent.parent / "docs" / "studies.md").read_text(encoding="utf-8")
+    first, blocks, mine = re.findall(r"```toml\n(.*?)```", text, re.DOTALL)
+    code, script = re.findall(r"```python\n(.*?)```", text, re.DOTALL)
+    monkeypatch.setattr(sys, "path", list(sys.path))
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "mine.py").write_text(code)
+    sizes = []
+    for keys in (first, blocks, mine):
+        (tmp_path / "study.toml").write_text(keys, encoding="utf-8")
+        study = load_study(tmp_path / "study.toml")
+        study.check()
+        sizes.append(len(study.cells()))
+    assert sizes == [42, 9 + 2 + 10 + 3, 4]
+    assert run_study(study, tmp_path / "runs", progress=False).complete
+    sys.modules.pop("mine")
+    exec(script, {"__name__": "__main__"})
+    keys = set(re.findall(r"`(\w+)`", "".join(row.split("|")[1] for row in text.splitlines() if row.startswith("| `"))))
+    assert keys >= StudySpec.model_fields.keys()

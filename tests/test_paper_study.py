@@ -122,9 +122,7 @@ def test_each_statement_has_a_figure() -> None:
     for row in rows:
         assert re.search(r"\d", row.measured), row.name
         for function in re.findall(r"theory\.(\w+)", row.where):
-            assert hasattr(ol.theory if hasattr(ol, "theory") else __import__("oldlight.theory").theory, function), (
-                function
-            )
+            assert hasattr(theory, function), function
 
 
 def test_rows_that_say_the_same_everywhere_go_to_the_caption(found: list[Result]) -> None:

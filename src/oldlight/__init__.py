@@ -9,7 +9,7 @@ be executed, what the impairment costs, and how to act on it.
 3.669276
 """
 
-from oldlight import instances, learners
+from oldlight import envs, instances, learners
 from oldlight.channels import (
     BernoulliDelay,
     BurstyLoss,
@@ -79,6 +79,7 @@ __all__ = [
     "__version__",
     "belief",
     "compare",
+    "envs",
     "evaluate",
     "gap",
     "instances",

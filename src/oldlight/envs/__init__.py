@@ -1,0 +1,61 @@
+"""Gymnasium: tabular environments behind a link, and wrappers that put any environment behind one. See docs/envs.md.
+
+    gym.make("oldlight:oldlight/SensingChain-v0", channel="constant:2")      gym.make_vec("oldlight:oldlight/SensingChain-v0", num_envs=64)
+    ImpairedObservation(gym.make("CartPole-v1"), "constant:2+loss:0.2")      AugmentedObservation(env)
+    learn_in(env, learner, episodes, seed=0)                                  play(env, policy, episodes, seed=0)
+
+Importing this package registers the environments; Gymnasium itself is only imported when something of it is used.
+"""
+
+from __future__ import annotations
+
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+from oldlight.envs.registration import announce, register
+
+if TYPE_CHECKING:
+    from oldlight.envs.agents import information, learn_in, play
+    from oldlight.envs.augmented import AugmentedObservation, AugmentedVectorObservation
+    from oldlight.envs.fixed_length import FixedLength
+    from oldlight.envs.impaired import ImpairedObservation
+    from oldlight.envs.tabular import TabularEnv
+    from oldlight.envs.vector import TabularVectorEnv
+
+_WHERE = {
+    "AugmentedObservation": "augmented",
+    "AugmentedVectorObservation": "augmented",
+    "FixedLength": "fixed_length",
+    "ImpairedObservation": "impaired",
+    "TabularEnv": "tabular",
+    "TabularVectorEnv": "vector",
+    "information": "agents",
+    "learn_in": "agents",
+    "play": "agents",
+}
+
+__all__ = [
+    "AugmentedObservation",
+    "AugmentedVectorObservation",
+    "FixedLength",
+    "ImpairedObservation",
+    "TabularEnv",
+    "TabularVectorEnv",
+    "information",
+    "learn_in",
+    "play",
+    "register",
+]
+
+
+def __getattr__(name: str) -> Any:
+    if name not in _WHERE:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    return getattr(import_module(f"oldlight.envs.{_WHERE[name]}"), name)
+
+
+def __dir__() -> list[str]:
+    return sorted({*globals(), *_WHERE})
+
+
+announce()

@@ -1,0 +1,171 @@
+"""The package's own agents in Gymnasium environments: `learn_in` drives a learner, `play` a policy.
+
+Both read what the agent knows from the flat Dict of the environment (`information`), so they see nothing else: the environment may
+be `oldlight/...-v0` with a channel, or any environment with Discrete observations and actions inside `ImpairedObservation`.
+
+Learners are told the sizes, the rewards and the link (`oldlight.learners.Setting`), which is why a table is needed: that of the
+process, Gymnasium's own (`env.unwrapped.P`, as in FrozenLake), or `problem=...`. An environment that can end early is run to the
+horizon in `FixedLength`: the state where it ended absorbs, as in the table.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import gymnasium as gym
+import numpy as np
+from gymnasium import spaces
+from numpy.typing import NDArray
+
+from oldlight import checks
+from oldlight.envs.fixed_length import FixedLength
+from oldlight.envs.impaired import ImpairedObservation
+from oldlight.envs.tabular import TabularEnv
+from oldlight.information import Information, Layout
+from oldlight.learners.protocol import Episode, Learner, Setting
+from oldlight.mdp import TabularMDP
+from oldlight.policies import FunctionPolicy, Policy, as_chances, not_a_policy
+from oldlight.problem import ImpairedMDP
+
+Floats = NDArray[np.float64]
+
+
+def information(shown: Mapping[str, Any], time: int) -> Information:
+    """τ_h from the Dict, at the step h = `time` that the next action will act on. All actions since must be shown."""
+    age = int(shown["age"][0])
+    queue = [] if age == 0 else [int(a) for a in shown["actions"][-age:]] if "actions" in shown else None
+    if queue is None or len(queue) < age:
+        raise ValueError(
+            f"{age} actions lie between the newest observation and now, and {len(queue or [])} are shown: make the environment "
+            f"with queue={age} or more"
+        )
+    if not shown["seen"]:
+        return Information.nothing_seen(tuple(queue))
+    return Information.seen(time - age, int(shown["observation"]), tuple(queue), int(shown["waited"][0]))
+
+
+class _Stage:
+    """An environment with a tabular process behind it: episodes of the same length, and how to read them."""
+
+    def __init__(self, env: gym.Env[Any, Any], problem: ImpairedMDP | None) -> None:
+        base = env.unwrapped
+        if isinstance(base, TabularEnv) and not isinstance(env, ImpairedObservation):
+            self.env, self.problem = env, base.problem if problem is None else problem
+            shown: spaces.Space[Any] = env.observation_space
+            if not isinstance(shown, spaces.Dict):
+                raise ValueError(
+                    'the environment has no link; make it with one, e.g. channel="constant:2" or channel="none"'
+                )
+        elif isinstance(env, ImpairedObservation):
+            self.problem = _table(env) if problem is None else problem
+            wrapped = {name: value for name, value in env._saved_kwargs.items() if name != "horizon"}
+            inner = FixedLength(env.env, self.problem.horizon)
+            self.env = ImpairedObservation(inner, **wrapped, horizon=self.problem.horizon)
+        else:
+            raise TypeError(
+                f"{env} shows nothing that an agent of oldlight can read: wrap it, ImpairedObservation(env, channel), as the "
+                "outermost wrapper"
+            )
+        S, A = self.problem.n_states, self.problem.n_actions
+        sizes = (S, A)
+        entries = self.env.observation_space
+        assert isinstance(entries, spaces.Dict)
+        seen, done = entries.spaces.get("observation"), self.env.action_space
+        discrete = isinstance(seen, spaces.Discrete) and isinstance(done, spaces.Discrete)
+        if not discrete or (int(seen.n) - 1, int(done.n)) != sizes or int(seen.start) or int(done.start):  # type: ignore[union-attr, attr-defined]
+            raise ValueError(
+                f"the environment shows {seen} and takes {done}; expected Discrete states 0..{S - 1} (and one more for nothing "
+                f"seen) and Discrete actions 0..{A - 1}, as the table has"
+            )
+
+    def play(self, policy: Policy, rng: np.random.Generator, seed: int | None) -> tuple[float, Mapping[str, Any]]:
+        """One episode: its return, and its hindsight."""
+        problem = self.problem
+        H, A, ahead = problem.horizon, problem.n_actions, problem.actuation
+        shown, info = self.env.reset(seed=seed)
+        earned = 0.0
+        for now in range(H):
+            a = 0  # chosen too late to act: any will do
+            if now + ahead < H:
+                known = information(shown, now + ahead)
+                chances = as_chances(policy.probabilities(known), A, f"the policy at {tuple(known)}")
+                a = int(chances.argmax()) if chances.max() == 1.0 else int(rng.choice(A, p=chances / chances.sum()))
+            shown, reward, terminated, truncated, info = self.env.step(a)
+            earned += float(reward)
+            if (terminated or truncated) and now + 1 < H:
+                raise ValueError(f"the episode ended after {now + 1} steps, expected {H}: the process of the table")
+        revealed: Mapping[str, Any] = info["hindsight"]
+        return earned, revealed
+
+    def episode(self, revealed: Mapping[str, Any]) -> Episode:
+        """The hindsight as learners read it: in the time of the step that an action acts on, late at most by the law's cap."""
+        problem = self.problem
+        lead, n = problem.lead, problem.lead + problem.horizon
+        arrivals = np.array(revealed["arrivals"][:n], dtype=np.int64)
+        lost = arrivals < 0
+        steps = np.arange(n) - lead
+        longest = steps + (lead if lead else problem.law.cap)
+        arrivals = np.where(lost, -1, np.minimum(arrivals + problem.actuation, longest))
+        states = np.array([-1 if s is None else int(s) for s in revealed["observations"][:n]], dtype=np.int64)
+        rewards = np.array(revealed["rewards"][:n], dtype=np.float64)
+        rewards[lost] = np.nan
+        return Episode(states, np.array(revealed["actions"][:n], dtype=np.int64), arrivals, rewards, lead)
+
+
+def learn_in(
+    env: gym.Env[Any, Any],
+    learner: Learner,
+    episodes: int,
+    *,
+    seed: int,
+    problem: ImpairedMDP | None = None,
+    failure: float = 0.1,
+) -> Floats:
+    """Let `learner` act and learn in `env` for `episodes` episodes; the return of each.
+
+    problem: what the learner is told about (its transitions are not); by default that of the environment's own table.
+    """
+    K = checks.whole("episodes", episodes, least=1)
+    stage = _Stage(env, problem)
+    of = stage.problem
+    streams = [np.random.default_rng([checks.whole("seed", seed), k]) for k in range(2)]
+    layout = None if of.seen is not None else Layout.of(of)
+    learner.start(Setting.of(of, K, checks.probability("failure", failure), layout), streams[0])
+    returns = np.zeros(K)
+    for k in range(K):
+        policy = learner.policy() if hasattr(learner, "policy") else FunctionPolicy(learner.act, of.n_actions)
+        returns[k], revealed = stage.play(policy, streams[1], seed if k == 0 else None)
+        learner.see(stage.episode(revealed))
+    return returns
+
+
+def play(
+    env: gym.Env[Any, Any], policy: Policy, episodes: int, *, seed: int, problem: ImpairedMDP | None = None
+) -> Floats:
+    """Play `policy`, a function of what is known, in `env` for `episodes` episodes; the return of each."""
+    if not hasattr(policy, "probabilities"):
+        raise not_a_policy(policy)
+    stage, rng = _Stage(env, problem), np.random.default_rng([checks.whole("seed", seed), 1])
+    return np.array(
+        [
+            stage.play(policy, rng, seed if k == 0 else None)[0]
+            for k in range(checks.whole("episodes", episodes, least=1))
+        ]
+    )
+
+
+def _table(env: ImpairedObservation) -> ImpairedMDP:
+    """The process behind the wrapper, from the environment's own table."""
+    base: Any = env.unwrapped
+    if env.horizon is None:
+        raise ValueError("the environment has no limit on its steps: ImpairedObservation(env, channel, horizon=...)")
+    if isinstance(base, TabularEnv):
+        mdp = base.problem.mdp
+    elif hasattr(base, "P"):
+        mdp = TabularMDP.from_gymnasium(base, env.horizon)
+    else:
+        raise ValueError(
+            f"{base} has no transition table, and learners are told the rewards: give problem=ImpairedMDP(TabularMDP(...), channel)"
+        )
+    return ImpairedMDP(mdp, env.channel, actuation=env.actuation, pending=[int(a) for a in env.pending])

@@ -1,0 +1,70 @@
+"""The environments in Gymnasium's registry, as soon as there is a Gymnasium.
+
+`import oldlight` registers them if Gymnasium is loaded, as it always is when `gym.make("oldlight:oldlight/SensingChain-v0")`
+imports this package. If not, it leaves a note with the import system, and they are registered the moment Gymnasium is
+imported. So the order of the two imports does not matter, and whoever does not use Gymnasium does not wait for it.
+"""
+
+from __future__ import annotations
+
+import importlib.util
+import sys
+from importlib.abc import Loader, MetaPathFinder
+from importlib.machinery import ModuleSpec
+from types import ModuleType
+from typing import Any
+
+NAMES = ("CenterChain", "SensingChain", "Dichotomy", "HardTree", "Tabular")
+DEFAULTS: dict[str, dict[str, Any]] = {"Dichotomy": {"d": 2}, "Tabular": {"mdp": "sensing_chain:0.8"}}
+
+
+def register() -> None:
+    """Put oldlight/CenterChain-v0 and the others into Gymnasium's registry, once."""
+    import gymnasium
+
+    for name in NAMES:
+        if f"oldlight/{name}-v0" not in gymnasium.registry:
+            gymnasium.register(
+                id=f"oldlight/{name}-v0",
+                entry_point=f"oldlight.envs.tabular:{name}Env",
+                vector_entry_point=f"oldlight.envs.vector:{name}VectorEnv",
+                kwargs=dict(DEFAULTS.get(name, {})),
+            )
+
+
+def announce() -> None:
+    """Register now, or when Gymnasium is imported."""
+    if hasattr(sys.modules.get("gymnasium"), "register"):
+        register()
+    elif not any(isinstance(finder, _WhenImported) for finder in sys.meta_path):
+        sys.meta_path.insert(0, _WhenImported())
+
+
+class _WhenImported(MetaPathFinder):
+    """Lets the others find Gymnasium, and registers after it has been loaded."""
+
+    def find_spec(self, fullname: str, path: Any, target: ModuleType | None = None) -> ModuleSpec | None:
+        if fullname != "gymnasium":
+            return None
+        sys.meta_path.remove(self)
+        spec = importlib.util.find_spec(fullname)
+        if spec is not None and spec.loader is not None:
+            spec.loader = _ThenRegister(spec.loader)
+        return spec
+
+
+class _ThenRegister(Loader):
+    """Another loader, and `register` after it."""
+
+    def __init__(self, loader: Loader) -> None:
+        self._loader = loader
+
+    def create_module(self, spec: ModuleSpec) -> ModuleType | None:
+        return self._loader.create_module(spec)
+
+    def exec_module(self, module: ModuleType) -> None:
+        spec = module.__spec__
+        if spec is not None:
+            spec.loader = module.__loader__ = self._loader
+        self._loader.exec_module(module)
+        register()

@@ -1,0 +1,139 @@
+"""`oldlight/Tabular-v0` and the named processes: a finite decision process, alone or behind a link, as a Gymnasium environment.
+
+Documentation in Gymnasium's headings: docs/envs.md.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, ClassVar
+
+import gymnasium as gym
+import numpy as np
+
+from oldlight import checks, instances
+from oldlight.envs.pictures import Scene, ansi, rgb_array
+from oldlight.envs.process import Process, plain_spec
+from oldlight.mdp import TabularMDP
+from oldlight.problem import ImpairedMDP
+
+LINK = ("channel", "start", "rewards", "actuation", "pending", "queue")  # keywords of `Process`
+
+
+class TabularEnv(gym.Env[Any, Any]):
+    """Any finite process (`mdp`: a TabularMDP, its words or its data); without a channel the state itself is seen.
+
+    `problem` is the same thing as an `ImpairedMDP`, so `oldlight.solve(env.unwrapped.problem)` is the exact optimum.
+    """
+
+    metadata: dict[str, Any] = {"render_modes": ["ansi", "rgb_array"], "render_fps": 2}  # noqa: RUF012
+
+    def __init__(
+        self, mdp: TabularMDP | Mapping[str, Any] | str, *, render_mode: str | None = None, **link: Any
+    ) -> None:
+        if render_mode is not None:
+            checks.one_of("render_mode", render_mode, self.metadata["render_modes"])
+        self._process = Process(mdp, **link)
+        self._engine = self._process.engine(1)
+        self.observation_space = self._process.observation_space
+        self.action_space = self._process.action_space
+        self.render_mode = render_mode
+        self._playing = False
+        self._seeded = False
+        self._earned = 0.0
+
+    @property
+    def problem(self) -> ImpairedMDP:
+        """The process, the link and the start."""
+        return self._process.problem
+
+    @property
+    def horizon(self) -> int:
+        return self.problem.horizon
+
+    @property
+    def spec(self) -> Any:
+        return self._spec
+
+    @spec.setter
+    def spec(self, value: Any) -> None:
+        self._spec = plain_spec(value)
+
+    _spec: Any = None
+
+    def reset(self, *, seed: int | None = None, options: dict[str, Any] | None = None) -> tuple[Any, dict[str, Any]]:
+        """A new episode. A seed decides it and all that follow; without one the streams go on."""
+        super().reset(seed=seed)
+        if seed is not None or not self._seeded:
+            self._engine.seed(0, self.np_random)
+            self._seeded = True
+        self._engine.begin(_ALL)
+        self._playing, self._earned = True, 0.0
+        return self._observation(), self._info()
+
+    def step(self, action: Any) -> tuple[Any, float, bool, bool, dict[str, Any]]:
+        """One step; the episode ends (`terminated`) after H."""
+        if not self._playing:
+            raise gym.error.ResetNeeded("the episode has ended, or never begun: call reset() first")
+        chosen = checks.whole("action", action, most=self.problem.n_actions - 1)
+        rewards, over = self._engine.step(np.array([chosen]), _NONE)
+        reward, ended = float(rewards[0]), bool(over[0])
+        self._earned += reward
+        self._playing = not ended
+        info = self._info()
+        if ended and not self._process.plain:
+            info["hindsight"] = {name: array[0] for name, array in self._engine.hindsight().items()}
+        return self._observation(), reward, ended, False, info
+
+    def _observation(self) -> Any:
+        if self._process.plain:
+            return self._engine.states[0]
+        return {name: array[0] for name, array in self._engine.show().items()}
+
+    def _info(self) -> dict[str, Any]:
+        return {} if self._process.plain else {"arrival": int(self._engine.arrival[0])}
+
+    def render(self) -> Any:
+        """The true state, what the agent sees, what is under way, the queue: as text or as a picture."""
+        if self.render_mode is None:
+            gym.logger.warn('render() does nothing without a render_mode, e.g. gym.make(..., render_mode="ansi")')
+            return None
+        scene = Scene.of(self._engine, 0, self._process.plain, self._earned)
+        return ansi(scene) if self.render_mode == "ansi" else rgb_array(scene)
+
+
+_ALL, _NONE = np.ones(1, dtype=np.bool_), np.zeros(1, dtype=np.bool_)
+
+
+class _NamedEnv(TabularEnv):
+    """A process of `oldlight.instances` by its own arguments."""
+
+    make: ClassVar[Any]
+
+    def __init__(self, *args: Any, render_mode: str | None = None, **arguments: Any) -> None:
+        link = {name: arguments.pop(name) for name in LINK if name in arguments}
+        super().__init__(self.make(*args, **arguments), render_mode=render_mode, **link)
+
+
+class CenterChainEnv(_NamedEnv):
+    """`oldlight/CenterChain-v0`: the paper's chain; see `oldlight.instances.center_chain` for p, n_states, n_actions, ..."""
+
+    make = staticmethod(instances.center_chain)
+
+
+class SensingChainEnv(_NamedEnv):
+    """`oldlight/SensingChain-v0`: the chain where the best action depends on the state; `oldlight.instances.sensing_chain`."""
+
+    make = staticmethod(instances.sensing_chain)
+
+
+class DichotomyEnv(_NamedEnv):
+    """`oldlight/Dichotomy-v0`: delay d costs nothing, d + 1 costs half; `oldlight.instances.dichotomy`."""
+
+    make = staticmethod(instances.dichotomy)
+
+
+class HardTreeEnv(_NamedEnv):
+    """`oldlight/HardTree-v0`: the lower bound's tree; `oldlight.instances.hard_tree`."""
+
+    make = staticmethod(instances.hard_tree)

@@ -1,0 +1,215 @@
+"""Many tabular environments at once, compiled: what `gym.make_vec("oldlight/SensingChain-v0", num_envs=N)` returns.
+
+Environment e does exactly what a single one with the seed of e does, in each of Gymnasium's three autoreset modes
+(`autoreset_mode="NextStep"`, `"SameStep"` or `"Disabled"`), and so does a partial reset: `reset(options={"reset_mask": mask})`
+begins new episodes where the mask says so and leaves the others, their random streams included, as they are.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, ClassVar
+
+import gymnasium as gym
+import numpy as np
+from gymnasium.utils import seeding
+from gymnasium.vector import AutoresetMode, VectorEnv
+from gymnasium.vector.utils import batch_space
+from numpy.typing import NDArray
+
+from oldlight import checks, instances
+from oldlight.envs.pictures import Scene, ansi, rgb_array
+from oldlight.envs.process import Process, plain_spec
+from oldlight.envs.tabular import LINK, TabularEnv
+from oldlight.mdp import TabularMDP
+from oldlight.problem import ImpairedMDP
+
+Mask = NDArray[np.bool_]
+MODES = tuple(mode.value for mode in AutoresetMode)
+
+
+class TabularVectorEnv(VectorEnv[Any, Any, Any]):
+    """`num_envs` copies of one process behind one kind of link; the keywords are those of `TabularEnv`."""
+
+    metadata: dict[str, Any] = TabularEnv.metadata | {"autoreset_mode": AutoresetMode.NEXT_STEP}
+
+    def __init__(
+        self,
+        mdp: TabularMDP | Mapping[str, Any] | str,
+        *,
+        num_envs: int = 1,
+        autoreset_mode: AutoresetMode | str = AutoresetMode.NEXT_STEP,
+        render_mode: str | None = None,
+        **link: Any,
+    ) -> None:
+        if not isinstance(autoreset_mode, AutoresetMode):
+            autoreset_mode = AutoresetMode(checks.one_of("autoreset_mode", autoreset_mode, MODES))
+        if render_mode is not None:
+            checks.one_of("render_mode", render_mode, self.metadata["render_modes"])
+        self.num_envs = checks.whole("num_envs", num_envs, least=1)
+        self.autoreset_mode, self.render_mode = autoreset_mode, render_mode
+        self.metadata = self.metadata | {"autoreset_mode": autoreset_mode}
+        self._process = Process(mdp, **link)
+        self._engine = self._process.engine(self.num_envs)
+        self.single_observation_space = self._process.observation_space
+        self.single_action_space = self._process.action_space
+        self.observation_space = batch_space(self.single_observation_space, self.num_envs)
+        self.action_space = batch_space(self.single_action_space, self.num_envs)
+        self._over = np.zeros(self.num_envs, dtype=np.bool_)
+        self._seeded = np.zeros(self.num_envs, dtype=np.bool_)
+        self._earned = np.zeros(self.num_envs)
+
+    @property
+    def problem(self) -> ImpairedMDP:
+        """The process, the link and the start of each copy."""
+        return self._process.problem
+
+    @property
+    def spec(self) -> Any:
+        return self._spec
+
+    @spec.setter
+    def spec(self, value: Any) -> None:
+        self._spec = plain_spec(value)
+
+    _spec: Any = None
+
+    # -- episodes -----------------------------------------------------------------------------------------------
+
+    def reset(
+        self, *, seed: int | list[int | None] | None = None, options: dict[str, Any] | None = None
+    ) -> tuple[Any, dict[str, Any]]:
+        """New episodes, everywhere or where options["reset_mask"] says so. A seed s means s, s + 1, ...; or one for each."""
+        who = self._asked_for(options)
+        for e, one in enumerate(self._seeds(seed)):
+            if who[e] and (one is not None or not self._seeded[e]):
+                self._engine.seed(e, seeding.np_random(one)[0])
+                self._seeded[e] = True
+        self._begin(who)
+        return self._observations(), self._infos(who)
+
+    def step(self, actions: Any) -> tuple[Any, Any, Any, Any, dict[str, Any]]:
+        """One step of every environment. In the mode "NextStep" one that has ended is reset, and its action ignored."""
+        if not self._seeded.all():
+            raise gym.error.ResetNeeded(f"environment {int(self._seeded.argmin())} was never reset: call reset() first")
+        chosen, waiting = self._checked(actions), self._over
+        if self.autoreset_mode is AutoresetMode.DISABLED and waiting.any():
+            raise gym.error.ResetNeeded(
+                f"environment {int(waiting.argmax())} has ended: call reset(options={{'reset_mask': mask}}) first"
+            )
+        rewards, over = self._engine.step(chosen, waiting)
+        if waiting.any():
+            self._begin(waiting)
+        self._earned += rewards
+        everyone = np.ones(self.num_envs, dtype=np.bool_)
+        if not over.any():
+            observations, infos = self._observations(), self._infos(everyone)
+        elif self.autoreset_mode is AutoresetMode.SAME_STEP:
+            final = self._observations()
+            infos = {"final_obs": self._one_by_one(final, over), "_final_obs": over.copy()}
+            infos |= {"final_info": self._infos(over, over), "_final_info": over.copy()}
+            self._begin(over)
+            observations = self._observations()
+            infos |= self._infos(everyone)
+        else:
+            observations, infos = self._observations(), self._infos(everyone, over)
+        self._over = over.copy() if self.autoreset_mode is not AutoresetMode.SAME_STEP else np.zeros_like(over)
+        return observations, rewards, over, np.zeros(self.num_envs, dtype=np.bool_), infos
+
+    def _begin(self, who: Mask) -> None:
+        self._engine.begin(who)
+        self._over = self._over & ~who
+        self._earned[who] = 0.0
+
+    def _asked_for(self, options: Mapping[str, Any] | None) -> Mask:
+        mask = (options or {}).get("reset_mask")
+        if mask is None:
+            return np.ones(self.num_envs, dtype=np.bool_)
+        if (
+            not isinstance(mask, np.ndarray)
+            or mask.dtype != np.bool_
+            or mask.shape != (self.num_envs,)
+            or not mask.any()
+        ):
+            raise ValueError(
+                f"options['reset_mask'] is {mask!r}, expected a numpy array of {self.num_envs} booleans, at least one of them True"
+            )
+        return mask.copy()
+
+    def _seeds(self, seed: int | list[int | None] | None) -> list[int | None]:
+        if seed is None or isinstance(seed, int | np.integer):
+            return [None if seed is None else int(seed) + e for e in range(self.num_envs)]
+        if len(seed) != self.num_envs:
+            raise ValueError(f"seed has {len(seed)} entries, expected one per environment: {self.num_envs}")
+        return list(seed)
+
+    def _checked(self, actions: Any) -> NDArray[np.int64]:
+        chosen = np.asarray(actions)
+        if chosen.shape != (self.num_envs,) or chosen.dtype.kind not in "iu":
+            raise ValueError(
+                f"actions has shape {chosen.shape} and type {chosen.dtype}; expected {self.num_envs} whole numbers"
+            )
+        return np.ascontiguousarray(chosen, dtype=np.int64)
+
+    # -- what is shown ------------------------------------------------------------------------------------------
+
+    def _observations(self) -> Any:
+        return self._engine.states if self._process.plain else self._engine.show()
+
+    def _one_by_one(self, shown: Any, who: Mask) -> NDArray[Any]:
+        """The observations of the environments in `who`, as an array of objects (Gymnasium's form of final_obs)."""
+        rows = np.full(self.num_envs, None, dtype=object)
+        each = np.flatnonzero(who).tolist()
+        if self._process.plain:
+            rows[each] = shown[each]
+        else:
+            for e, values in zip(each, zip(*(array[each] for array in shown.values()), strict=True), strict=True):
+                rows[e] = dict(zip(shown, values, strict=True))
+        return rows
+
+    def _infos(self, who: Mask, ended: Mask | None = None) -> dict[str, Any]:
+        """Infos as Gymnasium batches them: a mask "_key" beside each key."""
+        if self._process.plain:
+            return {}
+        infos: dict[str, Any] = {"arrival": np.where(who, self._engine.arrival, 0), "_arrival": who.copy()}
+        if ended is not None:
+            revealed: dict[str, Any] = {}
+            for name, array in self._engine.hindsight().items():
+                array[~ended] = 0
+                revealed |= {name: array, f"_{name}": ended.copy()}
+            infos |= {"hindsight": revealed, "_hindsight": ended.copy()}
+        return infos
+
+    def render(self) -> tuple[Any, ...] | None:
+        """One frame per environment."""
+        if self.render_mode is None:
+            gym.logger.warn('render() does nothing without a render_mode, e.g. gym.make_vec(..., render_mode="ansi")')
+            return None
+        draw: Any = ansi if self.render_mode == "ansi" else rgb_array
+        scenes = (Scene.of(self._engine, e, self._process.plain, float(self._earned[e])) for e in range(self.num_envs))
+        return tuple(draw(scene) for scene in scenes)
+
+
+class _NamedVectorEnv(TabularVectorEnv):
+    make: ClassVar[Any]
+
+    def __init__(self, *args: Any, **arguments: Any) -> None:
+        kept = (*LINK, "num_envs", "autoreset_mode", "render_mode")
+        outer = {name: arguments.pop(name) for name in kept if name in arguments}
+        super().__init__(self.make(*args, **arguments), **outer)
+
+
+class CenterChainVectorEnv(_NamedVectorEnv):
+    make = staticmethod(instances.center_chain)
+
+
+class SensingChainVectorEnv(_NamedVectorEnv):
+    make = staticmethod(instances.sensing_chain)
+
+
+class DichotomyVectorEnv(_NamedVectorEnv):
+    make = staticmethod(instances.dichotomy)
+
+
+class HardTreeVectorEnv(_NamedVectorEnv):
+    make = staticmethod(instances.hard_tree)

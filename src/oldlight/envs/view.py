@@ -1,0 +1,169 @@
+"""What the agent is shown: one flat Dict, the same for every environment behind a link.
+
+    observation   the newest observation that has come through. "Nothing yet" is a value of its own, one more than the largest,
+                  for Discrete, MultiDiscrete and MultiBinary (which becomes a MultiDiscrete of 0, 1 and 2); a Box shows zeros and
+                  a Text nothing, and `seen` says so. Parts of a Dict or Tuple are entries of their own: observation/position
+    age           how many actions lie between it and the action to be chosen now (those since the start if nothing was seen)
+    waited        the steps since it arrived; age + 1 if nothing was seen
+    fresh         1 if it arrived just now
+    seen          0 as long as nothing has been seen
+    actions       the actions since, oldest first, at the right end; free places hold "no action", one more than the largest action
+                  (zeros for a Box: `age` says how many count). One flat row: places × the size of an action
+    time          the step that the action chosen now will act on (only with a clock)
+
+Age, actions and time count an action by the step that it acts on; so with late actions the ones under way are among them.
+Everything shown is a copy.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+from gymnasium import spaces
+
+COUNTERS = ("age", "waited", "time")  # entries that count steps
+ENDLESS = 2**31 - 1  # the largest count where no horizon is known
+KNOWN = "Discrete, MultiDiscrete, MultiBinary, Box and Text, and Dict and Tuple of these"
+
+
+def leaves(space: spaces.Space[Any], name: str) -> dict[str, spaces.Space[Any]]:
+    """The parts of a nested space by name: position of a Dict is name/position, the first of a Tuple name/0."""
+    if isinstance(space, spaces.Dict):
+        inner = [leaves(part, f"{name}/{key}") for key, part in space.spaces.items()]
+    elif isinstance(space, spaces.Tuple):
+        inner = [leaves(part, f"{name}/{i}") for i, part in enumerate(space.spaces)]
+    else:
+        return {name: space}
+    return {key: part for parts in inner for key, part in parts.items()}
+
+
+def parts_of(space: spaces.Space[Any], value: Any) -> list[Any]:
+    """The values of the parts, in the order of `leaves`."""
+    if isinstance(space, spaces.Dict):
+        return [x for key, part in space.spaces.items() for x in parts_of(part, value[key])]
+    if isinstance(space, spaces.Tuple):
+        return [x for part, inner in zip(space.spaces, value, strict=True) for x in parts_of(part, inner)]
+    return [value]
+
+
+def copied(value: Any) -> Any:
+    """A copy that shares no array with `value`."""
+    if isinstance(value, np.ndarray):
+        return value.copy()
+    if isinstance(value, dict):
+        return {key: copied(x) for key, x in value.items()}
+    if isinstance(value, tuple | list):
+        return type(value)(copied(x) for x in value)
+    return value
+
+
+def with_nothing(name: str, space: spaces.Space[Any]) -> tuple[spaces.Space[Any], Any]:
+    """A space with room for "nothing yet", and what stands for it."""
+    if isinstance(space, spaces.Discrete):
+        start = int(space.start)
+        return spaces.Discrete(int(space.n) + 1, start=start), np.int64(start + int(space.n))
+    if isinstance(space, spaces.MultiDiscrete):
+        return spaces.MultiDiscrete(space.nvec + 1, start=space.start), np.asarray(space.start + space.nvec)
+    if isinstance(space, spaces.MultiBinary):
+        return spaces.MultiDiscrete(np.full(space.shape, 3)), np.full(space.shape, 2, dtype=np.int64)
+    if isinstance(space, spaces.Box):
+        return space, np.clip(np.zeros(space.shape), space.low, space.high).astype(space.dtype)
+    if isinstance(space, spaces.Text):
+        return spaces.Text(space.max_length, min_length=0, charset=space.characters), ""
+    raise TypeError(f"{name} is a {type(space).__name__} space; what can be shown through a link is {KNOWN}")
+
+
+def as_shown(space: spaces.Space[Any]) -> Callable[[Any], Any]:
+    """How a value of the (widened) space is shown: a copy of the type that the space holds."""
+    if isinstance(space, spaces.Discrete):
+        return np.int64
+    if isinstance(space, spaces.Text):
+        return str
+    return lambda value: np.array(value, dtype=space.dtype)
+
+
+def queue_of(name: str, space: spaces.Space[Any], places: int) -> tuple[spaces.Space[Any], Any]:
+    """The space of a row of `places` actions, and a row without any."""
+    if isinstance(space, spaces.Text):
+        raise TypeError(f"{name} is a Text space; actions that can be shown are {KNOWN} without Text. Use queue=0")
+    wide, nothing = with_nothing(name, space)
+    row = np.tile(np.atleast_1d(nothing).ravel(), places)
+    if isinstance(wide, spaces.Box):
+        return spaces.Box(
+            np.tile(wide.low.ravel(), places), np.tile(wide.high.ravel(), places), dtype=wide.dtype.type
+        ), row
+    if isinstance(wide, spaces.Discrete):
+        return spaces.MultiDiscrete(np.full(places, wide.n), start=np.full(places, wide.start)), row
+    assert isinstance(wide, spaces.MultiDiscrete)
+    return spaces.MultiDiscrete(np.tile(wide.nvec.ravel(), places), start=np.tile(wide.start.ravel(), places)), row
+
+
+class View:
+    """The Dict for one environment: `space`, and `show(...)`, one value of it.
+
+    places: how many actions are shown; horizon: the longest episode, or None; ahead: how late actions are.
+    """
+
+    def __init__(
+        self,
+        observation_space: spaces.Space[Any],
+        action_space: spaces.Space[Any],
+        *,
+        places: int,
+        horizon: int | None,
+        ahead: int = 0,
+        clock: bool = False,
+    ) -> None:
+        self._observation, self._action = observation_space, action_space
+        self.places, self.clock = places, clock
+        most = ENDLESS if horizon is None else horizon + ahead
+        wide = {name: with_nothing(name, space) for name, space in leaves(observation_space, "observation").items()}
+        self._shown = [(name, as_shown(space)) for name, (space, _) in wide.items()]
+        self._nothing = [nothing for _, nothing in wide.values()]
+        entries: dict[str, spaces.Space[Any]] = {name: space for name, (space, _) in wide.items()}
+        entries["age"] = _count(most)
+        entries["waited"] = _count(most + 1)
+        entries["fresh"] = spaces.Discrete(2)
+        entries["seen"] = spaces.Discrete(2)
+        self._one_number = isinstance(action_space, spaces.Discrete)
+        self._rows: list[tuple[str, Any]] = []
+        if places:
+            for name, space in leaves(action_space, "actions").items():
+                entries[name], row = queue_of(name, space, places)
+                self._rows.append((name, row))
+        if clock:
+            entries["time"] = _count(most)
+        self.space = spaces.Dict(entries)
+
+    def show(self, newest: Any, seen: bool, age: int, waited: int, time: int, actions: Sequence[Any]) -> dict[str, Any]:
+        """The Dict; `newest` is ignored if nothing was seen; `actions` are those since, oldest first (or the newest places)."""
+        values = parts_of(self._observation, newest) if seen else self._nothing
+        shown: dict[str, Any] = {name: make(value) for (name, make), value in zip(self._shown, values, strict=True)}
+        shown["age"] = np.array([age])
+        shown["waited"] = np.array([waited])
+        shown["fresh"] = np.int64(seen and waited == 0)
+        shown["seen"] = np.int64(seen)
+        if self._rows:
+            last = actions[max(0, len(actions) - self.places) :]
+            if self._one_number:
+                shown["actions"] = self._filled(self._rows[0][1], last)
+            else:
+                given = [parts_of(self._action, action) for action in last]
+                for j, (name, row) in enumerate(self._rows):
+                    shown[name] = self._filled(row, [x for parts in given for x in np.ravel(parts[j])])
+        if self.clock:
+            shown["time"] = np.array([time])
+        return shown
+
+    @staticmethod
+    def _filled(row: Any, values: Sequence[Any]) -> Any:
+        filled = row.copy()
+        if values:
+            filled[len(row) - len(values) :] = values
+        return filled
+
+
+def _count(most: int) -> spaces.Box:
+    return spaces.Box(0, most, (1,), np.int64)

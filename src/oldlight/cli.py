@@ -489,11 +489,11 @@ def report(
     from pathlib import Path
 
     need_extra("pydantic", "pyarrow", "plotly")
-    from oldlight.report.study_page import study_page
+    from oldlight.report.pages import page_of
     from oldlight.studies import status as status_of
 
     said("RUNS", status_of, folder)
-    typer.echo(study_page(folder).write(out or Path(folder) / "report.html"))
+    typer.echo(page_of(folder).write(out or Path(folder) / "report.html"))
 
 
 @app.command()

@@ -5,7 +5,7 @@
                                 one vector (`AugmentedObservation`): all that an agent behind the link knows
     observation = "newest"      the newest observation alone, as if it were the current one: what is usually tried
 
-`train` is a task of a study (`docs/studies/deep.toml`): it returns the mean return of the greedy policy at `points` moments of the
+`train` is a task of a study (`docs/studies/deep.toml`) on an `Environment`, an id behind a channel. It returns the mean return of the greedy policy at `points` moments of the
 training, each over `test_episodes` episodes of a separate environment behind the same link. On a process with a table it also
 returns the exact optimum behind that link and with full information (`oldlight.solve`), so that a learning curve can be
 drawn under the value that no learner can exceed.
@@ -21,6 +21,8 @@ from typing import Any
 import numpy as np
 
 from oldlight import checks
+from oldlight.channels import Channel
+from oldlight.studies.cells import Environment
 
 OBSERVATIONS = ("full", "augmented", "newest")
 SETTINGS: dict[str, dict[str, Any]] = {  # where they differ from the library's defaults: small problems, one core
@@ -30,7 +32,7 @@ SETTINGS: dict[str, dict[str, Any]] = {  # where they differ from the library's 
 }  # fmt: skip
 
 
-def make(env: str, channel: str, observation: str, *, seed: int | None = None) -> Any:
+def make(env: str, channel: Channel | str, observation: str, *, seed: int | None = None) -> Any:
     """The environment `env` (an id of Gymnasium's registry) behind `channel`, as one vector; see the module's text."""
     import gymnasium as gym
 
@@ -53,10 +55,9 @@ def make(env: str, channel: str, observation: str, *, seed: int | None = None) -
 
 
 def train(
+    problem: Environment,
     seed: int,
     *,
-    env: str = "oldlight/SensingChain-v0",
-    channel: str = "constant:2",
     algorithm: str = "PPO",
     observation: str = "augmented",
     steps: int = 40_000,
@@ -78,7 +79,7 @@ def train(
         ) from None
     torch.set_num_threads(1)
     luck = seed % 2**31
-    world, exam = make(env, channel, observation, seed=luck), make(env, channel, observation, seed=luck + 1)
+    world, exam = (make(problem.id, problem.channel, observation, seed=x) for x in (luck, luck + 1))
     kind = getattr(sb3, algorithm)
     model = kind("MlpPolicy", world, seed=luck, device="cpu", verbose=0, **SETTINGS[algorithm] | (settings or {}))
     at, mean = [0], [_mean_return(model, exam, test_episodes)]

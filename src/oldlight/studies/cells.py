@@ -32,8 +32,17 @@ from typing import Any
 
 import numpy as np
 
+from oldlight.channels import Channel
 from oldlight.mdp import TabularMDP
 from oldlight.problem import ImpairedMDP
+
+
+@dataclass(frozen=True)
+class Environment:
+    """A Gymnasium environment (its id) behind a channel: an instance without a table, `env:CartPole-v1`, for tasks of one's own."""
+
+    id: str
+    channel: Channel
 
 
 @dataclass(frozen=True, eq=False)
@@ -51,7 +60,7 @@ class Cell:
     channel: str
     label: str
     replicate: int
-    problem: ImpairedMDP
+    problem: ImpairedMDP | Environment
     path: str
 
     @property

@@ -42,16 +42,20 @@ class Worker:
             self.process.start()
         theirs.close()
 
-    def give(self, cell: Cell, job: Job) -> None:
-        self.cell = cell
-        with contextlib.suppress(BrokenPipeError):  # it has died: that is noticed by who waits for it
+    def give(self, cell: Cell, job: Job) -> bool:
+        """Give it a cell; False if it has died in the meantime."""
+        try:
             self.pipe.send((Parcel.of(cell), job))
+        except OSError:
+            return False
+        self.cell = cell
+        return True
 
     def heard(self) -> Event | None:
         """The next thing that it says; None if it has died."""
         try:
             event: Event = self.pipe.recv()
-        except (EOFError, ConnectionResetError):
+        except (EOFError, OSError):  # its end of the pipe is closed, perhaps in the middle of a message
             return None
         return event
 
@@ -74,10 +78,8 @@ def run_locally(cells: Sequence[Cell], job: Job, workers: int) -> Generator[Even
         crew += [Worker() for _ in range(min(workers, len(cells)))]
         while any(worker.cell for worker in crew) or waiting:
             for worker in crew:
-                if worker.ready and worker.cell is None and waiting:
-                    worker.give(waiting.pop(), job)
-                    assert worker.cell is not None
-                    yield Event("started", worker.cell.id)
+                if worker.ready and worker.cell is None and waiting and worker.give(waiting[-1], job):
+                    yield Event("started", waiting.pop().id)
             heard = connection.wait([worker.pipe for worker in crew])
             for number, worker in enumerate(crew):
                 if worker.pipe not in heard:
@@ -153,7 +155,7 @@ def _serve(pipe: Connection) -> None:
     if hasattr(os, "setpgrp"):
         os.setpgrp()
     threading.Thread(target=_mourn, daemon=True).start()
-    with contextlib.suppress(KeyboardInterrupt, EOFError, BrokenPipeError, ConnectionResetError):
+    with contextlib.suppress(KeyboardInterrupt, EOFError, OSError):
         pipe.send(Event("ready", ""))
         while True:
             parcel, job = pipe.recv()
@@ -167,7 +169,7 @@ class _Telling:
         self.pipe, self.id = pipe, id
 
     def __call__(self, done: int, of: int) -> None:
-        with contextlib.suppress(BrokenPipeError, ConnectionResetError):
+        with contextlib.suppress(OSError):  # who listened is gone; so is this process, soon
             self.pipe.send(Event("episodes", self.id, done))
 
 

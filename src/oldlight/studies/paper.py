@@ -21,6 +21,7 @@ from __future__ import annotations
 
 from typing import Any
 
+NAME = "the paper's study"
 CONSTANT = (0, 1, 2)
 BERNOULLI = (0.9, 0.7, 0.5, 0.3)
 TABLE = (1, 2, 3, 4)
@@ -110,7 +111,7 @@ def paper_study(quick: bool = False, *, episodes: int | None = None) -> dict[str
         {"name": "late+lossy", "instances": chain, "tasks": [{"name": "gap", "tolerance": 1e-3}],
          "channels": [late_and_lossy(d, x) for d in range(4 if quick else 5) for x in HEAT]},
     ]  # fmt: skip
-    return {"name": f"the paper's study{', quick' if quick else ''}", "seed": 2023, "every": every, "blocks": blocks}
+    return {"name": NAME + (", quick" if quick else ""), "seed": 2023, "every": every, "blocks": blocks}
 
 
 SLOW = (

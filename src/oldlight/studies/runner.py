@@ -157,8 +157,11 @@ def _note_running(place: Path, tally: Tally) -> None:
     under_way = [
         {"id": id, "episodes": tally.played[id], "seconds": now - began} for id, began in tally.running.items()
     ]
+    target = place / "running" / "running.json"
     with contextlib.suppress(OSError):
-        checks.write_text(place / "running" / "running.json", json.dumps({"cells": under_way}))
+        written = target.with_name(".running.json.part")
+        written.write_text(json.dumps({"cells": under_way}), encoding="utf-8")
+        os.replace(written, target)
 
 
 class Tally:

@@ -16,6 +16,8 @@ block has the same keys (without seed and checkpoint_every), and what it leaves 
 learners or tasks takes neither from the top. Further keys: evaluate = "exact" or "sampled", failure (γ), by_start (of `learn`),
 actuation and pending (late actions), and checkpoint_every, in seconds.
 
+An instance `env:CartPole-v1` is any Gymnasium environment, for tasks of one's own: they get an `Environment(id, channel)`.
+
 The same keys in Python are a mapping; there an instance may also be a TabularMDP, a channel a channel object, and a learner or
 a task a class or function that can be imported.
 """

@@ -22,12 +22,19 @@ from typing import Any
 
 import numpy as np
 
-from oldlight.channels import Channel, DelayChannel, LossChannel, Lossy
 from oldlight.checks import TooLarge
-from oldlight.mdp import TabularMDP
 from oldlight.problem import ImpairedMDP, WarmStart
 from oldlight.studies import tasks
-from oldlight.studies.cells import Cell, canonical, chosen, code_fingerprint, id_of, mdp_fingerprint, seed_of
+from oldlight.studies.cells import (
+    Cell,
+    Environment,
+    canonical,
+    chosen,
+    code_fingerprint,
+    id_of,
+    mdp_fingerprint,
+    seed_of,
+)
 from oldlight.words import WORDS, called, channel_data, channel_of, imported, learner_names, learner_of, mdp_of
 
 Entry = tuple[str, dict[str, Any]]  # label, and what it stands for as data
@@ -65,7 +72,7 @@ class Study:
                 with self._at(f"{cell.label} on {cell.instance} behind {cell.channel}"):
                     if cell.kind == "learner":
                         _start(cell)
-                    else:
+                    elif isinstance(cell.problem, ImpairedMDP):
                         tasks.refuse_early(cell.who["name"], cell.problem, cell.who["options"])
 
     def data(self) -> dict[str, Any]:
@@ -85,6 +92,8 @@ class Study:
             raise TooLarge(f"{self.source}: {where}: {error}") from None
         except (ValueError, TypeError, OSError) as error:
             raise ValueError(f"{self.source}: {where}: {error}") from None
+        except Exception as error:  # in code of one's own
+            raise ValueError(f"{self.source}: {where}: {type(error).__name__}: {error}") from error
 
     def _expand(self, block: dict[str, Any]) -> list[Cell]:
         where = block["where"]
@@ -94,16 +103,21 @@ class Study:
                     f"{self.source}: {where[key]} is missing"
                     + (" (or tasks): a study says what to do" if key == "learners" else ": a study needs a process")
                 )
-        instances = self._entries(block, "instances", self._instance)
-        channels = self._entries(block, "channels", self._channel)
-        doing = [("learner", *entry) for entry in self._entries(block, "learners", self._learner)]
-        doing += [("task", *entry) for entry in self._entries(block, "tasks", self._task)]
+        instances = self._entries(block, "instances", entries.instance)
+        channels = self._entries(block, "channels", entries.channel)
+        doing = [("learner", *entry) for entry in self._entries(block, "learners", entries.learner)]
+        doing += [("task", *entry) for entry in self._entries(block, "tasks", entries.task)]
         out: list[Cell] = []
         for instance, of in instances:
             for channel, link in channels:
                 with self._at(f"{instance} behind {channel}"):
                     problem, content = _problem(of, link)
                 for kind, label, entry in doing:
+                    if isinstance(problem, Environment) and (kind == "learner" or entry["who"]["name"] in tasks.TASKS):
+                        raise ValueError(
+                            f"{self.source}: {label} needs a process with a table, and {instance} is an environment; give a task "
+                            "that takes an Environment, such as oldlight.deep:train"
+                        )
                     seeded, doing_this = entry["seeded"], {"problem": content, kind: entry["who"]}
                     if kind == "learner":
                         doing_this |= {key: block[key] for key in ("episodes", "every", "evaluate", "failure")}
@@ -139,61 +153,6 @@ class Study:
                 out.append((label, entry))
         return out
 
-    def _instance(self, given: Any, block: dict[str, Any]) -> Entry:
-        name, options, label = _taken_apart(given, "sensing_chain:0.8")
-        setting = {key: options.pop(key, block.get(key)) for key in ("start", "actuation", "pending")}
-        if setting["start"] not in ("cold", "warm"):
-            raise ValueError(f'start is {setting["start"]!r}, expected "cold" or "warm"')
-        if options and not isinstance(name, str):
-            raise ValueError(f"{type(name).__name__} takes no further keys; found {next(iter(options))!r}")
-        mdp = mdp_of({"name": name, **options} if options else name)
-        return label, {"mdp": mdp, "fingerprint": mdp_fingerprint(mdp), **setting}
-
-    def _channel(self, given: Any, block: dict[str, Any]) -> Entry:
-        if isinstance(given, Mapping) and "kind" in given:
-            data = dict(given)
-            label = data.pop("label", None) or _call(data["kind"], {k: v for k, v in data.items() if k != "kind"})
-            channel = channel_of(data)
-            return label, {"channel": channel, "identity": _identity(channel)}
-        name, options, label = _taken_apart(given, "constant:2")
-        kind, _, attribute = name.partition(":") if isinstance(name, str) else ("", "", "")
-        if kind not in WORDS and attribute.isidentifier():
-            make = imported(name, f"unknown channel {name!r}")
-            channel = called(name, make, (), options)
-            if not isinstance(channel, DelayChannel | LossChannel | Lossy):
-                raise TypeError(f"{name} made something of type {type(channel).__name__}, expected a channel")
-            own = {"name": name, "options": chosen(make, options), "code": code_fingerprint(name, make)}
-            return label, {"channel": channel, "identity": own}
-        if options:
-            raise ValueError(f'{name!r} takes no further keys; found {next(iter(options))!r}. As a table: kind = "..."')
-        channel = channel_of(name)
-        return label, {"channel": channel, "identity": _identity(channel)}
-
-    def _learner(self, given: Any, block: dict[str, Any]) -> Entry:
-        if "episodes" not in block:
-            raise ValueError(f"a learner needs a number of episodes, and {block['where']['episodes']} is missing")
-        name, options, label = _taken_apart(given, "DelayedUCBVI")
-        learner = learner_of(name, **options)
-        who: dict[str, Any] = {"name": name, "options": chosen(type(learner), options)}
-        if name not in learner_names():
-            who["code"] = code_fingerprint(name, type(learner))
-        canonical(who)  # what cannot be written down is refused here
-        return label, {"who": who, "seeded": True}
-
-    def _task(self, given: Any, block: dict[str, Any]) -> Entry:
-        name, options, label = _taken_apart(given, "gap")
-        task = tasks.task_of(name)
-        if "episodes" in block and tasks.takes(task, "episodes"):
-            options.setdefault("episodes", block["episodes"])
-        seeded = tasks.takes(task, "seed")
-        nothing = functools.wraps(task)(lambda *args, **options: None)  # the task's signature, but nothing is done
-        called(name, nothing, (None,), options | ({"seed": 0} if seeded else {}))
-        who: dict[str, Any] = {"name": name, "options": chosen(task, options)}
-        if name not in tasks.TASKS:
-            who["code"] = code_fingerprint(name, task)
-        canonical(who)
-        return label, {"who": who, "seeded": seeded}
-
 
 def load_study(given: str | os.PathLike[str] | Mapping[str, Any]) -> Study:
     """A study from a TOML file, or from a mapping with the same keys; see `oldlight.studies.spec`."""
@@ -216,52 +175,9 @@ def find_code_in(folder: str) -> None:
         sys.path.insert(0, folder)
 
 
-def _taken_apart(given: Any, example: str) -> tuple[Any, dict[str, Any], str]:
-    """(name or object, options, label) of an entry given as a word, a table with a name, or an object."""
-    if isinstance(given, Mapping):
-        options = dict(given)
-        label = options.pop("label", None)
-        if "name" not in options:
-            raise ValueError(f'a table needs a name, e.g. {{name = "{example}"}}; found the keys {sorted(options)}')
-        name = options.pop("name")
-    else:
-        name, options, label = given, {}, None
-    if isinstance(name, type) or (callable(name) and hasattr(name, "__qualname__")):
-        name = _importable(name)
-    elif not isinstance(name, str | TabularMDP | DelayChannel | LossChannel | Lossy):
-        raise ValueError(f"{name!r} is not a name; expected a word such as {example!r}, or a table with a name")
-    if label is not None and not isinstance(label, str):
-        raise ValueError(f"label is {label!r}, expected a word")
-    return name, options, label or _call(name, options)
-
-
-def _call(name: Any, options: Mapping[str, Any]) -> str:
-    """What something is called that has no label."""
-    given = ", ".join(f"{key}={value}" for key, value in options.items())
-    return f"{name}({given})" if given else str(name)
-
-
-def _importable(what: Any) -> str:
-    """`module:name` of a class or function, or its name if it is one of this package's learners."""
-    from oldlight import learners
-
-    name: str = what.__name__
-    if getattr(learners, name, None) is what:
-        return name
-    if what.__module__ == "__main__" or "<" in what.__qualname__ or "." in what.__qualname__:
-        raise ValueError(
-            f"{what.__qualname__} cannot be found by another process; put it in a module of its own and give it as "
-            f'"module:{name}"'
-        )
-    return f"{what.__module__}:{what.__qualname__}"
-
-
-def _identity(channel: Channel) -> dict[str, Any]:
-    """The channel as data; its control period is for people and decides no number."""
-    return {key: value for key, value in channel_data(channel).items() if key != "period_ms"}
-
-
-def _problem(of: dict[str, Any], link: dict[str, Any]) -> tuple[ImpairedMDP, dict[str, Any]]:
+def _problem(of: dict[str, Any], link: dict[str, Any]) -> tuple[ImpairedMDP | Environment, dict[str, Any]]:
+    if "env" in of:
+        return Environment(of["env"], link["channel"]), {"env": of["env"], "channel": link["identity"]}
     start = WarmStart() if of["start"] == "warm" else None
     problem = ImpairedMDP(of["mdp"], link["channel"], start=start, actuation=of["actuation"], pending=of["pending"])
     content: dict[str, Any] = {"mdp": of["fingerprint"], "channel": link["identity"], "start": of["start"]}
@@ -276,6 +192,7 @@ def _start(cell: Cell) -> None:
     from oldlight.learners.protocol import Setting
 
     problem = cell.problem
+    assert isinstance(problem, ImpairedMDP)
     tasks.refuse_unplannable(problem)
     layout = Layout.of(problem) if problem.seen is None else None
     setting = Setting.of(problem, cell.episodes, cell.content["failure"], layout)

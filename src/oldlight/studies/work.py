@@ -22,6 +22,7 @@ import oldlight
 from oldlight.learners.loop import learn
 from oldlight.learners.run import BY_START, COLUMNS, LearningRun
 from oldlight.planning import solve
+from oldlight.problem import ImpairedMDP
 from oldlight.studies import store, tasks
 from oldlight.studies.cells import Cell, canonical
 from oldlight.studies.result import pack
@@ -115,14 +116,15 @@ def _learn(
     tell: Callable[[int, int], None] | None,
     notes: list[str],
 ) -> dict[str, Any]:
-    content = cell.content
-    best = _best(cell)
+    content, problem = cell.content, cell.problem
+    assert isinstance(problem, ImpairedMDP)
+    best = _best(problem, canonical(content["problem"]))
 
     def once() -> LearningRun:
         learner = learner_of(cell.who["name"], **cell.who["options"])
         assert cell.seed is not None
         return learn(
-            cell.problem,
+            problem,
             learner,
             content["episodes"],
             seed=cell.seed,
@@ -162,11 +164,10 @@ def _changed(path: Path | None) -> int | None:
 _known: dict[str, float] = {}
 
 
-def _best(cell: Cell) -> float:
-    """The optimal value of the cell's problem, planned once in each process."""
-    key = canonical(cell.content["problem"])
+def _best(problem: ImpairedMDP, key: str) -> float:
+    """The optimal value of a problem, planned once in each process."""
     if key not in _known:
-        _known[key] = solve(cell.problem, progress=False).value
+        _known[key] = solve(problem, progress=False).value
     return _known[key]
 
 

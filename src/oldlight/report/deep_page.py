@@ -1,0 +1,75 @@
+"""The page of a study of deep learners: learning curves under the exact optimum, where there is one."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from oldlight.report import summary
+from oldlight.report.charts import Lines, Panels, Reference, Series, seeds_band
+from oldlight.report.page import Page, Table
+from oldlight.report.study_page import made_by
+from oldlight.studies import Result, results
+
+LOOKS = {"full": "dotted", "augmented": "solid", "newest": "broken"}
+
+
+def deep_page(
+    folder: str | os.PathLike[str], commands: Sequence[str] = ("oldlight run docs/studies/deep.toml",)
+) -> Page:
+    """The page of a folder of `oldlight.deep:train` cells."""
+    found = [r for r in results(folder) if "at" in r.columns and "returns" in r.columns]
+    if not found:
+        raise ValueError(f"{folder}: no finished cell of oldlight.deep:train in it")
+    page = Page(
+        "Deep learners behind a bad link",
+        lead="PPO and DQN that see everything, all that an agent behind the link can know (*augmented*), or the newest observation alone. "
+        "Each point is the mean return of the greedy policy over test episodes behind the same link.",
+    )
+    for (instance,), cells in summary.groups(found, "instance").items():
+        page.section(instance)
+        full = [r for r in cells if r.settings["task"]["options"].get("observation") == "full"]
+        rest = [r for r in cells if r not in full]
+        panels = [panel(some, full, channel) for (channel,), some in summary.groups(rest or full, "channel").items()]
+        page.figure(Panels(f"Learning on the {instance}", panels, share=True))
+        page.table(Table(*rows(cells)))
+    made_by(page, found, folder, commands)
+    return page
+
+
+def panel(cells: Sequence[Result], full: Sequence[Result], title: str) -> Lines:
+    """The curves of one channel, with those of full observation for comparison, and the exact optimum behind this channel."""
+    series = []
+    for (label,), runs in summary.groups([*cells, *(r for r in full if r not in cells)], "label").items():
+        algorithm, _, looks_at = label.partition(", ")
+        points = min(len(r.columns["at"]) for r in runs)
+        series.append(
+            Series.over_seeds(
+                label, runs[0].columns["at"][:points], [r.columns["returns"][:points] for r in runs],
+                colour=("PPO", "DQN").index(algorithm) if algorithm in ("PPO", "DQN") else None,
+                dash=LOOKS.get(looks_at), marks=True,
+            )
+        )  # fmt: skip
+    best = {round(r.scalars["optimum"], 9) for r in cells if np.isfinite(r.scalars["optimum"])}
+    lines = [Reference(f"optimum {value:.3f}, exact", value) for value in sorted(best)]
+    n = max(len(runs) for runs in summary.groups(cells, "label").values())
+    return Lines(title, "steps of training", "mean return", series, references=lines, band=seeds_band(n))
+
+
+def rows(cells: Sequence[Result]) -> tuple[list[str], list[list[Any]], str]:
+    """The last fifth of each training, and its share of the optimum."""
+    out: list[list[Any]] = []
+    for (channel, label), runs in summary.groups(cells, "channel", "label").items():
+        final = np.array([r.scalars["final"] for r in runs])
+        best = runs[0].scalars["optimum"]
+        known = bool(np.isfinite(best))
+        out.append([
+            channel, label, len(runs), round(float(final.mean()), 3),
+            round(float(final.std(ddof=1)), 3) if len(runs) > 1 else None,
+            round(best, 4) if known else None, round(100 * float(final.mean()) / best, 1) if known else None,
+        ])  # fmt: skip
+    titles = ["channel", "learner", "seeds", "final return", "± sd", "exact optimum", "% of the optimum"]
+    return titles, out, "Mean over the last fifth of the training; ± is one standard deviation between seeds."

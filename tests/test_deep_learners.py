@@ -1,0 +1,75 @@
+"""Deep learners of stable-baselines3 behind a link: `make test-deep`. Without torch these are skipped, and say so."""
+
+from __future__ import annotations
+
+import math
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import oldlight as ol
+
+pytest.importorskip("stable_baselines3", reason="stable-baselines3 is not installed: make test-deep")
+
+from oldlight.deep import OBSERVATIONS, make, train
+from oldlight.report.deep_page import deep_page
+from oldlight.studies import Environment, load_study, results, run_study
+
+ROOT = Path(__file__).parents[1]
+CHAIN, POLE = "oldlight/SensingChain-v0", "CartPole-v1"
+SHORT = {"steps": 600, "points": 2, "test_episodes": 5}
+
+
+@pytest.mark.parametrize("algorithm", ["PPO", "DQN"])
+@pytest.mark.parametrize("observation", OBSERVATIONS)
+@pytest.mark.parametrize("env", [CHAIN, POLE])
+def test_a_short_training(env: str, observation: str, algorithm: str) -> None:
+    problem = Environment(env, ol.Lossy(ol.ConstantDelay(2), rate=0.2))
+    found = train(problem, 1, algorithm=algorithm, observation=observation, settings={"n_steps": 128} if algorithm == "PPO" else None, **SHORT)  # fmt: skip
+    assert len(found["at"]) == len(found["returns"]) == 3
+    assert found["at"][0] == 0
+    assert found["at"][-1] >= 600
+    assert np.isfinite(found["returns"]).all()
+    if env == POLE:
+        assert math.isnan(found["optimum"])
+        assert (found["returns"] >= 5).all()  # a pole takes a while to fall
+    else:
+        mdp = ol.instances.sensing_chain()
+        behind = ol.ConstantDelay(0) if observation == "full" else problem.channel
+        assert found["optimum"] == pytest.approx(ol.solve(ol.ImpairedMDP(mdp, behind)).value)
+        assert (found["returns"] <= mdp.horizon).all()
+
+
+def test_one_seed_decides() -> None:
+    problem = Environment(CHAIN, ol.ConstantDelay(2))
+    one, two = (train(problem, 7, algorithm="DQN", **SHORT) for _ in range(2))
+    assert one["returns"].tolist() == two["returns"].tolist()
+    assert one["returns"].tolist() != train(problem, 8, algorithm="DQN", **SHORT)["returns"].tolist()
+
+
+def test_what_each_agent_looks_at() -> None:
+    full, all_known, newest = (make(POLE, "constant:2", x).observation_space.shape for x in OBSERVATIONS)
+    assert full == newest == (4,)
+    assert all_known[0] > 4
+    with pytest.raises(ValueError, match="observation is 'everything', expected one of"):
+        make(POLE, "constant:2", "everything")
+
+
+def test_the_study_and_its_page(tmp_path: Path) -> None:
+    cells = load_study(ROOT / "docs" / "studies" / "deep.toml").cells()
+    assert len(cells) == 3 * 2 * (2 + 3 * 4)
+    keys = {
+        "name": "short",
+        "seeds": 2,
+        "instances": [{"name": f"env:{CHAIN}", "label": "sensing chain"}],
+        "channels": [{"kind": "constant", "d": 2, "label": "delay 2"}],
+        "tasks": [{"name": "oldlight.deep:train", "algorithm": "DQN", "label": "DQN, augmented", **SHORT}],
+    }
+    assert run_study(load_study(keys), tmp_path / "runs", workers=1, progress=False).complete
+    (one, two) = results(tmp_path / "runs")
+    assert one.seed != two.seed
+    page = deep_page(tmp_path / "runs").write(tmp_path / "page.html").read_text(encoding="utf-8")
+    assert "optimum" in page
+    with pytest.raises(ValueError, match="needs a process with a table"):
+        load_study(keys | {"tasks": ["gap"]})

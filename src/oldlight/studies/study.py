@@ -24,20 +24,10 @@ import numpy as np
 
 from oldlight.checks import TooLarge
 from oldlight.problem import ImpairedMDP, WarmStart
-from oldlight.studies import tasks
-from oldlight.studies.cells import (
-    Cell,
-    Environment,
-    canonical,
-    chosen,
-    code_fingerprint,
-    id_of,
-    mdp_fingerprint,
-    seed_of,
-)
-from oldlight.words import WORDS, called, channel_data, channel_of, imported, learner_names, learner_of, mdp_of
-
-Entry = tuple[str, dict[str, Any]]  # label, and what it stands for as data
+from oldlight.studies import entries, tasks
+from oldlight.studies.cells import Cell, Environment, canonical, id_of, seed_of
+from oldlight.studies.entries import Entry
+from oldlight.words import learner_of
 
 
 @dataclass(frozen=True, eq=False)

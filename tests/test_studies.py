@@ -88,6 +88,10 @@ class Stubborn:  # a learner with no state() and no restore()
     def act(self, info): return self.action
     def see(self, episode): self.seen += 1
 
+def make(*, action=1): return Stubborn(action=action)
+
+def broken(): return {}["no such key"]
+
 class Late(ol.DelayChannel):
     def __init__(self, d): self.d = d
     def law(self, H, S, A): return ol.ConstantDelay(self.d).law(H, S, A)
@@ -112,6 +116,7 @@ def dies(problem, *, how):
     return {"ok": 1}
 
 def square(problem): return {"matrix": np.zeros((2, 2))}
+def seven(problem): return 7
 """
 
 
@@ -534,7 +539,7 @@ def test_failed_cells_are_recorded_and_retried_on_request_while_others_go_on(own
 
 def test_a_worker_that_dies_fails_its_cell_and_the_others_go_on(own: Path) -> None:
     tasks = [{"name": "heron:dies", "how": how, "label": how} for how in ("killed", "lives", "exits")]
-    study = small_study(learners=["UniformRandom"], tasks=tasks, channels=["constant:1"])
+    study = small_study(learners=["UniformRandom"], tasks=tasks, channels=[{"name": "heron:Late", "d": 1}])
     state = run_study(study, own / "runs", workers=1, progress=False)
     assert state.done == 3
     errors = {failure.name.partition(" ")[0]: failure.error for failure in state.failed}
@@ -580,11 +585,23 @@ tasks = ["heron:everything"]
     assert not old & edited  # an edited learner is another learner
 
 
+def test_options_are_those_of_what_is_called(own: Path) -> None:
+    """A factory whose default differs from that of the class it makes: an option that says the class's default still counts."""
+    given = [{"name": "heron:make", "action": 0, "label": "zero"}, {"name": "heron:make", "action": 1, "label": "one"}]
+    cells = small_study(learners=given, tasks=None, channels=["constant:1"], seeds=1).cells()
+    assert [cell.who["options"] for cell in cells] == [{"action": 0}, {}]
+
+
+def test_mistakes_in_code_of_ones_own_are_located(own: Path) -> None:
+    with pytest.raises(ValueError, match=r"study: instances\[0\]: KeyError: 'no such key'"):
+        small_study(instances=["heron:broken"])
+
+
 def test_a_task_must_return_scalars_and_columns(own: Path, inline: None) -> None:
-    state = run_study(
-        small_study(learners=None, tasks=["heron:square"], channels=["constant:1"]), own / "runs", progress=False
-    )
-    assert "'matrix' of shape (2, 2)" in state.failed[0].error
+    study = small_study(learners=None, tasks=["heron:square", "heron:seven"], channels=["constant:1"])
+    one, two = run_study(study, own / "runs", progress=False).failed
+    assert "'matrix' of shape (2, 2)" in one.error
+    assert "returned int, expected a dictionary of scalars and 1-D arrays" in two.error
 
 
 def test_what_another_process_cannot_find_is_refused() -> None:

@@ -13,7 +13,7 @@ import os
 import pickle
 import time
 import traceback
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -102,11 +102,11 @@ def perform(parcel: Parcel, job: Job, tell: Callable[[int, int], None] | None = 
         return Event("failed", parcel.id, error=words, traceback=traceback.format_exc(), notes=tuple(notes))
 
 
-def _task(cell: Cell) -> dict[str, Any]:
+def _task(cell: Cell) -> Mapping[str, Any]:
     given = dict(cell.who["options"])
     if cell.seed is not None:
         given["seed"] = cell.seed
-    return dict(tasks.task_of(cell.who["name"])(cell.problem, **given))
+    return tasks.task_of(cell.who["name"])(cell.problem, **given)
 
 
 def _learn(
@@ -115,7 +115,7 @@ def _learn(
     checkpoint_every: float,
     tell: Callable[[int, int], None] | None,
     notes: list[str],
-) -> dict[str, Any]:
+) -> Mapping[str, Any]:
     content, problem = cell.content, cell.problem
     assert isinstance(problem, ImpairedMDP)
     best = _best(problem, canonical(content["problem"]))

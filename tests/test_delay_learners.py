@@ -1,4 +1,4 @@
-"""Algorithm 1 and its relatives under delay: contract, counts, optimism that could fail, and learning that does not."""
+"""Algorithm 1 and its relatives under delay: contract, counts, and learning (optimism: test_optimism.py)."""
 
 from __future__ import annotations
 
@@ -15,7 +15,6 @@ from conftest import random_mdp
 from oldlight.learners import LearningRun, UniformRandom, compare, learn, learn_seeds
 from oldlight.learners.delayed_ucbvi import DelayedUCBVI
 from oldlight.learners.posterior_sampling import PosteriorSampling
-from oldlight.planning.delay import DelayModel, Induction
 
 
 def small(seed: int = 0, H: int = 4) -> ol.TabularMDP:
@@ -169,58 +168,6 @@ def test_estimates_converge_at_the_stated_rate(seed: int) -> None:
             assert (wrong[counts.risk[t, sa] > 0] <= (5 * 0.5 / np.sqrt(at_risk))[counts.risk[t, sa] > 0]).all()
 
 
-def optimal_table(problem: ol.ImpairedMDP) -> np.ndarray:
-    """U* of every information state, in the order of the layout."""
-    layout = ol.Layout.of(problem)
-    kept: list[Any] = []
-    Induction(DelayModel(problem, layout), kept=kept).run()
-    table = np.full(layout.size, np.nan)
-    for h in range(problem.horizon):
-        for block in layout.blocks(h):
-            table[block.offset : block.offset + layout.block_size(block.m)] = (
-                kept[h].values[block.m, block.waited].reshape(-1)
-            )
-        if layout.root[h] >= 0:
-            table[layout.root[h] : layout.root[h] + problem.n_actions**h] = problem.initial @ kept[h].root
-    return table
-
-
-def optimism(problem: ol.ImpairedMDP, c: float, seed: int, K: int, **options: Any) -> tuple[bool, float]:
-    """(was V^k ≥ V* at every information state after every episode?, the share of values below the clip at the end)."""
-    star = optimal_table(problem)
-    learner = DelayedUCBVI(c=c, clip="H", bonus="hoeffding", **options)
-    good = [True]
-    see = learner.see
-
-    def checked(episode: Any) -> None:
-        see(episode)
-        good[0] &= bool((learner.tables.values[: len(star)] >= star - 1e-9).all())
-
-    learner.see = checked  # type: ignore[method-assign]
-    learn(problem, learner, K, seed=seed, every=K)
-    return good[0], float((learner.tables.values[: len(star)] < problem.horizon - 1e-9).mean())
-
-
-TINY = {
-    "constant": ol.ImpairedMDP(random_mdp(np.random.default_rng(91), 2, 2, 3), ol.ConstantDelay(1)),
-    "random": ol.ImpairedMDP(random_mdp(np.random.default_rng(92), 2, 2, 3), ol.StochasticDelay([0.6, 0.4])),
-}
-
-
-@pytest.mark.parametrize("where", TINY)
-def test_optimism_holds_with_the_constant_of_the_theory_and_breaks_without(where: str) -> None:
-    """γ = 0.1: at least 90% of 20 runs must be optimistic throughout (all of them, in fact); a c of 0.002 is not."""
-    options = {"law": "estimated"} if where == "random" else {}
-    K = 3_000
-    good = []
-    for seed in range(20 if where == "constant" else 8):
-        held, below = optimism(TINY[where], 1.0, seed, K, **options)
-        good.append(held)
-        assert below >= 0.5, "a test that cannot fail: most values are still at the clip"
-    assert np.mean(good) >= 0.9
-    assert not all(optimism(TINY[where], 0.002, seed, 300, **options)[0] for seed in range(5))
-
-
 def test_the_printed_divisor_never_learns_where_nothing_arrives_at_once() -> None:
     """Δ_0 = 2 surely: the count at δ = 0 stays zero, its bonus never shrinks, and regret stays linear; at risk, it falls."""
     rng = np.random.default_rng(5)
@@ -279,7 +226,12 @@ def test_what_is_refused() -> None:
     with pytest.raises(ValueError, match="expected one of 'hoeffding', 'bernstein'"):
         DelayedUCBVI(bonus="freedman")
     with pytest.raises(ValueError, match="stationary"):
-        learn(TINY["constant"], DelayedUCBVI(pooled=True), 5, seed=0)
+        learn(
+            ol.ImpairedMDP(random_mdp(np.random.default_rng(1), 2, 2, 3), ol.ConstantDelay(1)),
+            DelayedUCBVI(pooled=True),
+            5,
+            seed=0,
+        )
     with pytest.raises(ValueError, match="loses observations"):
         learn(ol.ImpairedMDP(small(), ol.Loss(seen=0.5)), DelayedUCBVI(), 5, seed=0)
     with pytest.raises(ValueError, match="sampled"):
@@ -310,3 +262,29 @@ def test_doubling_plans_after_a_first_visit_and_when_the_number_at_risk_has_doub
     for (seen, risk), (more, at_risk) in pairwise(plans[1:]):
         assert more >= 2 * seen or at_risk >= max(2 * risk, 1)
     assert any(more < 2 * seen for (seen, _), (more, _) in pairwise(plans[1:]))  # the number at risk alone did it
+
+
+@pytest.mark.parametrize("make", [DelayedUCBVI, partial(DelayedUCBVI, law="estimated"), PosteriorSampling])
+def test_a_delay_so_long_that_nothing_is_seen(make: Any) -> None:
+    mdp = random_mdp(np.random.default_rng(4), S=2, A=2, H=3)
+    problem = ol.ImpairedMDP(mdp, ol.ConstantDelay(3))
+    run = learn(problem, make(), 300, seed=1, progress=False)
+    assert run.values[-1] == pytest.approx(
+        run.best, abs=1e-9
+    )  # hindsight still shows the process; the best plan is blind
+
+
+def test_doubling_does_not_plan_every_episode() -> None:
+    problem = ol.ImpairedMDP(ol.instances.sensing_chain(0.8), ol.ConstantDelay(1))
+    learner = DelayedUCBVI(planning="doubling")
+    plans = 0
+    plan = learner._plan
+
+    def counted() -> None:
+        nonlocal plans
+        plans += 1
+        plan()
+
+    learner._plan = counted  # type: ignore[method-assign]
+    learn(problem, learner, 3000, seed=1, every=3000, progress=False)
+    assert plans < 1500

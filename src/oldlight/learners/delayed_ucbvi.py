@@ -179,8 +179,12 @@ class DelayedUCBVI:
             seen = np.append(np.cumsum(counts.first[::-1])[::-1], 0)[: len(model.first_theta)]
             model.first_theta[:] = np.where(seen > 0, counts.first[: len(seen)] / np.maximum(seen, 1), 1.0)
             model.rho[:] = counts.starts / max(counts.episodes, 1)
-            model.root_bonus[:] = (
-                2 * self.c * setting.horizon * np.sqrt(self.D * setting.log_term / max(counts.episodes, 1))
+            scale = self.c * setting.horizon * np.sqrt(self.D * setting.log_term)
+            waiting = seen[1 : 1 + setting.horizon]  # episodes in which nothing was seen by time h
+            model.root_bonus[:] = np.where(
+                waiting > 0,
+                scale * (1 / np.sqrt(max(counts.episodes, 1)) + 1 / np.sqrt(np.maximum(waiting, 1))),
+                setting.horizon,
             )
 
     def _pay(self, episode: Episode) -> None:
@@ -203,7 +207,7 @@ class DelayedUCBVI:
         """Has a count of the last episode doubled since the last plan, or is it no longer 0?"""
         rows, pairs = touched[:, 0], touched[:, 1]
         seen, risk = self.counts.seen[rows, pairs], self.counts.risk[rows, pairs]
-        more = (seen >= 2 * self.planned_at[rows, pairs]).any()
+        more = ((seen >= 2 * self.planned_at[rows, pairs]) & (seen > 0)).any()
         if self.law == "estimated":
             more |= ((risk >= 2 * self.planned_risk[rows, pairs]) & (risk > 0)).any()
         return bool(more)

@@ -48,7 +48,8 @@ class Tables:
         assert layout is not None
         self.setting, self.layout = setting, layout
         H, S, A = setting.horizon, setting.n_states, setting.n_actions
-        self.blocks = np.array([list(b) for h in range(H - 1, -1, -1) for b in layout.blocks(h)], dtype=np.int64)
+        blocks = [list(b) for h in range(H - 1, -1, -1) for b in layout.blocks(h)]
+        self.blocks = np.array(blocks, dtype=np.int64).reshape(-1, 4)  # none if nothing is ever seen
         longest = max([b.m for b in layout.blocks(H - 1)] + ([H] if layout.root[H - 1] >= 0 else []))
         sizes = [S * A**m for m in range(longest + 1)]
         self.ends = layout.size + np.concatenate([[0], np.cumsum(sizes[:-1])]).astype(np.int64)

@@ -54,6 +54,15 @@ def test_data_goes_round_through_json(channel: ol.DelayChannel) -> None:
     assert channel_data(again) == channel_data(channel)
 
 
+def test_a_channel_of_ones_own(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "mylink.py").write_text("import oldlight as ol\ndef Slow():\n    return ol.ConstantDelay(4)\n")
+    monkeypatch.syspath_prepend(tmp_path)
+    assert channel_of("mylink:Slow") == ol.ConstantDelay(4)
+    assert channel_of("mylink:Slow+loss:0.5") == ol.Lossy(ol.ConstantDelay(4), rate=0.5)
+    with pytest.raises(TypeError, match="expected a channel"):
+        channel_of("builtins:dict")
+
+
 def test_every_kind_is_written() -> None:
     written = {channel_data(c)["kind"] for c in [*SPOKEN.values(), *MORE]}
     assert written == set(KINDS)
@@ -119,6 +128,7 @@ def test_processes(tmp_path: Path) -> None:
     for words, says in {
         "sensing_chan": "did you mean sensing_chain",
         "sensing_chain:x": "'x' is not a number",
+        "sensing_chian:0.8": "did you mean sensing_chain",
         "dichotomy": "missing a required argument: 'd'",
         "gym:FrozenLake-v1": "expected gym:ID@steps",
         "nomodule:f": "no module 'nomodule'",

@@ -9,6 +9,7 @@
     loss:0.2               20% are lost                              seen:0.8            the same
     bursty:0.1,0.5         to_bad, to_good[, seen_good, seen_bad]    wifi                the Wi-Fi link of docs/traces.md
     trace:link.csv@20      fitted to a measured link at 20 ms        file:link.json      what `oldlight trace` wrote
+    mymodule:MyChannel     a channel of your own
 
 and a delay may be followed by "+cap:k". `channel_of` also takes the same as data, `{"kind": "constant", "d": 2}`; `channel_data`
 writes any channel as such a mapping of plain JSON values, and channel_of(channel_data(c)) == c.
@@ -153,6 +154,11 @@ def _spoken(text: str) -> Channel:
 
 
 def _part(text: str, kind: str, rest: str) -> Channel:
+    if kind not in WORDS and rest.isidentifier() and not difflib.get_close_matches(kind, WORDS):
+        made = called(part := f"{kind}:{rest}", imported(part, f"unknown channel {part!r}"), (), {})
+        if not isinstance(made, DelayChannel | LossChannel | Lossy):
+            raise TypeError(f"{part} made something of type {type(made).__name__}, expected a channel")
+        return made
     if kind not in WORDS:
         raise ValueError(f"channel {text!r}: unknown kind {kind!r}{nearest(kind, WORDS)} (for example {EXAMPLES})")
     if bool(rest) != bool(WORDS[kind]):
@@ -177,12 +183,12 @@ def _part(text: str, kind: str, rest: str) -> Channel:
         return StochasticDelay(numbers)
     if kind in ("loss", "seen"):
         return Loss(**{"rate" if kind == "loss" else "seen": numbers[0] if len(numbers) == 1 else numbers})
-    made, fields = KINDS[kind]
+    build, fields = KINDS[kind]
     most = WORDS[kind].count(",") + 1
     least = WORDS[kind].partition("[")[0].count(",") + 1
     if not least <= len(numbers) <= most:
         raise ValueError(f"channel {text!r}: {kind} has {len(numbers)} numbers; it is written {kind}:{WORDS[kind]}")
-    found: Channel = made(**dict(zip(fields, numbers, strict=False)))
+    found: Channel = build(**dict(zip(fields, numbers, strict=False)))
     return found
 
 
@@ -327,7 +333,7 @@ def learner_of(name: str, **options: Any) -> Any:
 def imported(name: str, otherwise: str) -> Callable[..., Any]:
     """What `module:name` stands for, the module found from the current folder too."""
     module, colon, attribute = name.partition(":")
-    if not colon or not attribute or not all(part.isidentifier() for part in module.split(".")):
+    if not colon or not all(part.isidentifier() for part in [*module.split("."), attribute]):
         raise ValueError(f"{otherwise}; your own is given as module:name")
     if "" not in sys.path and str(Path.cwd()) not in sys.path:
         sys.path.insert(0, str(Path.cwd()))

@@ -15,7 +15,7 @@ from typing import Any
 
 import numpy as np
 
-from oldlight.channels import GeometricDelay, Loss
+from oldlight.channels import ConstantDelay, GeometricDelay, Loss
 from oldlight.instances import sensing_chain
 from oldlight.mdp import TabularMDP
 from oldlight.policies import FunctionPolicy
@@ -253,9 +253,49 @@ def _hoeffding(measured: Sequence[Regret]) -> Statement:
     )  # fmt: skip
 
 
+def _optimism(measured: Sequence[Regret]) -> Statement:
+    from oldlight.theory.optimism import optimism
+
+    P = np.broadcast_to([[0.05, 0.95]], (2, 2, 2)).copy()
+    rewards = [[1.0, 0.0], [0.0, 0.0]]
+    problem = ImpairedMDP(TabularMDP(P, rewards, horizon=3), ConstantDelay(1))
+    one, small = optimism(problem, 400, runs=5), optimism(problem, 400, c=0.02, runs=5)
+    return Statement(
+        "Lemma: optimism, delay", "Q of Algorithm 1 is never below Q*, with probability 1 − γ",
+        "holds with c = 1 (derived in learners.DelayedUCBVI), not with a much smaller one",
+        f"two states, delay 1, after each of 400 episodes: {one.left:.0%} of the runs at c = 1, {small.left:.0%} at c = 0.02",
+        "theory.optimism; tests/test_optimism.py",
+    )  # fmt: skip
+
+
+def _optimism_missing(measured: Sequence[Regret]) -> Statement:
+    from oldlight.theory.counterexamples import optimism_missing_printed
+
+    claim = optimism_missing_printed(20_000)
+    return Statement(
+        "Lemma: optimism, loss", "Q of Algorithm 3 is never below Q*, with probability 1 − γ",
+        "false as printed: its bonus ignores the count behind the belief; holds with the parent's count",
+        f"two states, K = 20,000: fails with probability {claim.left:.3g}, allowed {claim.right:.3g}",
+        "theory.optimism_missing_printed, theory.optimism_missing",
+    )  # fmt: skip
+
+
+def _estimates(measured: Sequence[Regret]) -> Statement:
+    from oldlight.theory.concentration import lambda_hat, p_hat, theta_hat
+
+    sizes = {"S": 3, "A": 2, "H": 4, "D": 2}
+    found = (p_hat(0.3, 300, GAMMA, **sizes), theta_hat(0.3, 300, GAMMA, **sizes), lambda_hat([0.3] * 4, 300, GAMMA))
+    return Statement(
+        "Concentration of the estimates", "p̂, θ̂ and λ̂ are within their bonuses for all counts up to K, with probability 1 − γ", "holds",
+        "S = 3, A = 2, H = 4, K = 300: chance of a failure " + ", ".join(f"{claim.left:.1e}" for claim in found) + f", allowed {GAMMA}",
+        "theory.p_hat, theory.theta_hat, theory.lambda_hat, theory.estimates",
+    )  # fmt: skip
+
+
 ROWS: tuple[Callable[[Sequence[Regret]], Statement], ...] = (
     _proposition_1, _theorem_1, _corollary_1, _proposition_2, _proposition_3, _proposition_4, _proposition_5, _monotone,
-    _proposition_6, _theorem_2, _max_gap, _event, _round_robin, _bernstein, _hoeffding,
+    _proposition_6, _theorem_2, _optimism, _optimism_missing, _estimates, _max_gap, _event, _round_robin,
+    _bernstein, _hoeffding,
 )  # fmt: skip
 
 

@@ -74,6 +74,8 @@ class Memory:
 
     def change(self, i: int, a: int) -> None:
         """It was a that was done at step i."""
+        if self.actions[i - self.base] == a:
+            return
         self.actions[i - self.base] = a
         self.disturbed = True
         if self._origin <= i < self._floor[0]:

@@ -24,8 +24,8 @@ in the data and in the channel by step. Delays that are drawn anew for each mess
 in this sense: where d_i is large already, Δ_i is 0. The mean of d_i is right all the same (but for the cap), its spread is not.
 
 **A deadline** (`with_deadline`) needs no order: act on observations that are exactly d ticks old, hold what comes sooner, and count
-what comes later as lost. `Lossy(ConstantDelay(d), ...)` is then exact up to the independence of losses, can be planned, and a
-`Controller` does it.
+what comes later as lost. `Lossy(ConstantDelay(d), ...)` is then exact up to the independence of losses, and can be planned. A
+`Controller` holds what comes sooner by itself; what comes later, do not feed to it.
 """
 
 from __future__ import annotations

@@ -15,6 +15,7 @@ import pytest
 
 import oldlight as ol
 from oldlight import cli
+from oldlight.commands.problems import POLICIES
 
 
 def run(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], *arguments: str) -> tuple[int, str, str]:
@@ -66,7 +67,7 @@ def test_gap_of_several_channels(call) -> None:
     assert "0.5" in out
 
 
-@pytest.mark.parametrize("policy", [p for p in cli.POLICIES if p != "best"])
+@pytest.mark.parametrize("policy", [p for p in POLICIES if p != "best"])
 def test_every_named_policy_plays(call, policy: str) -> None:
     code, out, _ = call("simulate", "dichotomy:1", "-c", "constant:1", "--policy", policy, "-n", "100", "--csv", "-")
     assert code == 0

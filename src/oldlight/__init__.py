@@ -9,41 +9,110 @@ be executed, what the impairment costs, and how to act on it.
 3.669276
 """
 
-from oldlight import envs, instances, learners
-from oldlight.channels import (
-    BernoulliDelay,
-    BurstyLoss,
-    CappedDelay,
-    ConstantDelay,
-    DelayChannel,
-    EmpiricalDelay,
-    GeometricDelay,
-    HeavyTailedDelay,
-    Loss,
-    Lossy,
-    StochasticDelay,
-)
-from oldlight.checks import TooLarge
-from oldlight.information import Information, Layout, belief
-from oldlight.learners import LearningRun, compare, learn
-from oldlight.mdp import TabularMDP
-from oldlight.planning import Solution, solve
-from oldlight.planning.evaluation import Evaluation, evaluate
-from oldlight.planning.gap import Gap, gap
-from oldlight.planning.sweep import Sweep, sweep
-from oldlight.policies import (
-    BeliefPolicy,
-    BlackoutPolicy,
-    FunctionPolicy,
-    MarkovPolicy,
-    Policy,
-    TablePolicy,
-    load_policy,
-)
-from oldlight.problem import ImpairedMDP, Truncated, WarmStart, truncate
-from oldlight.simulation import Simulation, simulate
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+from oldlight import envs
+
+if TYPE_CHECKING:
+    from oldlight import instances, learners
+    from oldlight.channels import (
+        BernoulliDelay,
+        BurstyLoss,
+        CappedDelay,
+        ConstantDelay,
+        DelayChannel,
+        EmpiricalDelay,
+        GeometricDelay,
+        HeavyTailedDelay,
+        Loss,
+        Lossy,
+        StochasticDelay,
+    )
+    from oldlight.checks import TooLarge
+    from oldlight.information import Information, Layout, belief
+    from oldlight.learners import LearningRun, compare, learn
+    from oldlight.mdp import TabularMDP
+    from oldlight.planning import Solution, solve
+    from oldlight.planning.evaluation import Evaluation, evaluate
+    from oldlight.planning.gap import Gap, gap
+    from oldlight.planning.sweep import Sweep, sweep
+    from oldlight.policies import (
+        BeliefPolicy,
+        BlackoutPolicy,
+        FunctionPolicy,
+        MarkovPolicy,
+        Policy,
+        TablePolicy,
+        load_policy,
+    )
+    from oldlight.problem import ImpairedMDP, Truncated, WarmStart, truncate
+    from oldlight.simulation import Simulation, simulate
 
 __version__ = "0.1.0"
+
+_WHERE = {
+    "channels": (
+        "BernoulliDelay",
+        "BurstyLoss",
+        "CappedDelay",
+        "ConstantDelay",
+        "DelayChannel",
+        "EmpiricalDelay",
+        "GeometricDelay",
+        "HeavyTailedDelay",
+        "Loss",
+        "Lossy",
+        "StochasticDelay",
+    ),
+    "checks": ("TooLarge",),
+    "information": ("Information", "Layout", "belief"),
+    "learners": ("LearningRun", "compare", "learn"),
+    "mdp": ("TabularMDP",),
+    "planning": ("Solution", "solve"),
+    "planning.evaluation": ("Evaluation", "evaluate"),
+    "planning.gap": ("Gap", "gap"),
+    "planning.sweep": ("Sweep", "sweep"),
+    "policies": (
+        "BeliefPolicy",
+        "BlackoutPolicy",
+        "FunctionPolicy",
+        "MarkovPolicy",
+        "Policy",
+        "TablePolicy",
+        "load_policy",
+    ),
+    "problem": ("ImpairedMDP", "Truncated", "WarmStart", "truncate"),
+    "simulation": ("Simulation", "simulate"),
+}
+_FOUND = {name: module for module, names in _WHERE.items() for name in names}
+_PARTS = (
+    "controller",
+    "instances",
+    "learners",
+    "planning",
+    "report",
+    "studies",
+    "testbed",
+    "theory",
+    "traces",
+    "words",
+)
+
+
+def __getattr__(name: str) -> Any:
+    """Each part is imported when it is first used, so that `import oldlight` takes no time."""
+    if name in _PARTS:
+        return import_module(f"oldlight.{name}")
+    if name not in _FOUND:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    found = globals()[name] = getattr(import_module(f"oldlight.{_FOUND[name]}"), name)
+    return found
+
+
+def __dir__() -> list[str]:
+    return sorted({*globals(), *_FOUND, *_PARTS})
+
 
 __all__ = [
     "BeliefPolicy",

@@ -205,7 +205,8 @@ def settled_late(problem: ImpairedMDP) -> int:
     if problem.law.constant is None or not (problem.loss and problem.loss.independent):
         raise ValueError(
             f"{problem.channel!r}: loss is planned and valued exactly for independent losses with a constant delay; this "
-            "channel can be simulated: oldlight.simulate(problem, policy, episodes, seed=...)"
+            "channel can be simulated: oldlight.simulate(problem, policy, episodes, seed=...). To plan for it, hold every "
+            "observation until it is as old as the longest delay d (a jitter buffer): Lossy(ConstantDelay(d), rate=...)"
         )
     return problem.law.constant
 

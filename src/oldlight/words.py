@@ -11,7 +11,8 @@
     trace:link.csv@20      fitted to a measured link at 20 ms        file:link.json      what `oldlight trace` wrote
     mymodule:MyChannel     a channel of your own
 
-and a delay may be followed by "+cap:k". `channel_of` also takes the same as data, `{"kind": "constant", "d": 2}`; `channel_data`
+and a delay may be followed by "+cap:k" (no delay is longer than k), or by "+hold:k": a jitter buffer that shows every observation when
+it is k steps old, which is the constant delay k if k is at least the longest delay, and can be planned with loss. `channel_of` also takes the same as data, `{"kind": "constant", "d": 2}`; `channel_data`
 writes any channel as such a mapping of plain JSON values, and channel_of(channel_data(c)) == c.
 
 **A process** (`mdp_of`): the name of an instance with its arguments, `sensing_chain:0.8` or `{"name": "sensing_chain", "p": 0.8}`;
@@ -127,10 +128,13 @@ def _spoken(text: str) -> Channel:
     loss: LossChannel | None = None
     for part in text.split("+"):
         kind, _, rest = part.strip().partition(":")
-        if kind == "cap":
+        if kind in ("cap", "hold"):
             if delay is None:
-                raise ValueError(f"channel {text!r}: cap:{rest} shortens the delay before it, e.g. geometric:0.3+cap:4")
-            delay = delay.capped(_number(text, "cap", rest))
+                raise ValueError(
+                    f"channel {text!r}: {kind}:{rest} changes the delay before it, e.g. geometric:0.3+{kind}:4"
+                )
+            k = _number(text, kind, rest)
+            delay = delay.capped(k) if kind == "cap" else ConstantDelay(k)
             continue
         made = _part(text, kind, rest)
         for found in (made.delay, made.loss) if isinstance(made, Lossy) else (made,):

@@ -1,0 +1,162 @@
+"""Studies and pages: run, status, report, paper."""
+
+from __future__ import annotations
+
+import sys
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from oldlight.commands.shared import (
+    AsJson,
+    app,
+    said,
+    tell,
+)
+
+if TYPE_CHECKING:
+    pass
+
+Engine = Annotated[str, typer.Option("--engine", help="local (processes of this machine) or dask (a cluster).")]
+Scheduler = Annotated[
+    str | None, typer.Option("--scheduler", metavar="ADDRESS", help="Of a dask cluster; none: a local one.")
+]
+Workers = Annotated[
+    int | None, typer.Option("--workers", min=1, help="Processes; all cores if not given. No number depends on it.")
+]
+Retry = Annotated[bool, typer.Option("--retry-failed", help="Try again what failed before.")]
+
+
+def _run(study: Any, out: str, engine: str, scheduler: str | None, workers: int | None, retry: bool) -> Any:
+    from oldlight.studies import run_study
+
+    now = run_study(study, out, engine=engine, scheduler=scheduler, workers=workers, retry_failed=retry)
+    tell(str(now))
+    for failure in now.failed[:5]:
+        tell(f"  failed: {failure.name}: {failure.error}")
+    return now
+
+
+@app.command()
+def run(
+    study: Annotated[str, typer.Argument(metavar="STUDY", help="A study file (TOML); docs/studies.md has the keys.")],
+    out: Annotated[str | None, typer.Option("--out", metavar="FOLDER", help="Where results go; runs/NAME-OF-FILE if not given.")] = None,
+    engine: Engine = "local",
+    scheduler: Scheduler = None,
+    workers: Workers = None,
+    retry_failed: Retry = False,
+    dry: Annotated[bool, typer.Option("--dry-run", help="Check the study and say what would be done.")] = False,
+) -> None:  # fmt: skip
+    """Run a study: what is missing is computed, what is finished stays. Stop and start it as you like.
+
+    [dim]oldlight run study.toml[/dim]
+    [dim]oldlight run study.toml --engine dask --scheduler tcp://10.0.0.1:8786[/dim]
+    """
+    from pathlib import Path
+
+    need_extra("pydantic", "pyarrow")
+    from oldlight.studies import load_study
+
+    found = said("STUDY", load_study, study)
+    folder = out or str(Path("runs") / Path(study).stem)
+    if dry:
+        found.check()
+        tell(f"{found!r} would go to {folder}; nothing was run")
+        return
+    now = _run(found, folder, engine, scheduler, workers, retry_failed)
+    if not now.complete:
+        raise typer.Exit(1)
+    tell(f"Now: oldlight report {folder}")
+
+
+@app.command()
+def status(
+    folder: Annotated[str, typer.Argument(metavar="RUNS", help="A folder of results.")],
+    as_json: AsJson = None,
+) -> None:
+    """How far a study is: done, running, failed, waiting; also while it runs.
+
+    [dim]oldlight status runs/study[/dim]
+    """
+    import dataclasses
+    import json
+
+    need_extra("pydantic", "pyarrow")
+    from oldlight.studies import status as status_of
+
+    now = said("RUNS", status_of, folder)
+    if as_json is not None:
+        text = json.dumps(dataclasses.asdict(now), indent=1, ensure_ascii=False) + "\n"
+        if as_json == "-":
+            sys.stdout.write(text)
+        else:
+            from oldlight.checks import write_text
+
+            write_text(as_json, text)
+        return
+    typer.echo(str(now))
+    for cell in now.running:
+        typer.echo(f"  running: {cell.name}: {cell.episodes:,} of {cell.of:,} episodes, {cell.seconds:.0f} s")
+    for failure in now.failed:
+        typer.echo(f"  failed: {failure.name}: {failure.error} ({failure.file})")
+    for file in now.damaged:
+        typer.echo(f"  damaged: {file}")
+
+
+@app.command()
+def report(
+    folder: Annotated[str, typer.Argument(metavar="RUNS", help="A folder of results.")],
+    out: Annotated[str | None, typer.Option("--out", metavar="FILE", help="The page; RUNS/report.html if not given.")] = None,
+) -> None:  # fmt: skip
+    """One HTML page of a study's results, and each figure as SVG and PDF beside it.
+
+    [dim]oldlight report runs/study --out page/index.html[/dim]
+    """
+    from pathlib import Path
+
+    need_extra("pydantic", "pyarrow", "plotly")
+    from oldlight.report.pages import page_of
+    from oldlight.studies import status as status_of
+
+    said("RUNS", status_of, folder)
+    typer.echo(page_of(folder).write(out or Path(folder) / "report.html"))
+
+
+@app.command()
+def paper(
+    quick: Annotated[bool, typer.Option("--quick", help="A small setting, about half a minute, instead of about 20.")] = False,
+    out: Annotated[str | None, typer.Option("--out", metavar="FOLDER", help="runs/paper or runs/paper-quick if not given.")] = None,
+    engine: Engine = "local",
+    scheduler: Scheduler = None,
+    workers: Workers = None,
+    retry_failed: Retry = False,
+) -> None:  # fmt: skip
+    """The paper's study: Section 6 reproduced, the exact values beside it, what the paper has no experiment for; and its page.
+
+    [dim]oldlight paper --quick[/dim]
+    """
+    from pathlib import Path
+
+    need_extra("pydantic", "pyarrow", "plotly")
+    from oldlight.report.paper_page import paper_page
+    from oldlight.studies import load_study
+    from oldlight.studies.paper import paper_study
+
+    folder = out or ("runs/paper-quick" if quick else "runs/paper")
+    now = _run(load_study(paper_study(quick)), folder, engine, scheduler, workers, retry_failed)
+    if not now.complete:
+        raise typer.Exit(1)
+    tell("Drawing the page ...")
+    page = paper_page(folder, ["oldlight paper" + (" --quick" if quick else "")])
+    typer.echo(f"The page is in {page.write(Path(folder) / 'report.html').absolute()}")
+
+
+def need_extra(*modules: str) -> None:
+    """Refuse at once, with what to install, where an extra is missing."""
+    from importlib.util import find_spec
+
+    missing = [name for name in modules if find_spec(name) is None]
+    if missing:
+        raise ModuleNotFoundError(
+            f"{', '.join(missing)} is not installed; studies and pages need: pip install 'oldlight[studies]'"
+        )

@@ -15,6 +15,7 @@ import numpy as np
 import pytest
 from gymnasium.envs.registration import EnvSpec
 from gymnasium.utils.env_checker import check_env
+from scipy import stats
 
 import oldlight as ol
 from conftest import arrays, random_mdp
@@ -281,6 +282,16 @@ def test_arrivals_and_returns_follow_their_exact_law(kind: str, rewards: str) ->
     assert chi_square({near[i]: n for i, n in Counter(index.tolist()).items()}, exact_returns) > 1e-4
 
 
+def test_bursts_follow_the_link() -> None:
+    """A link that loses all or nothing: the losses are the two-state chain itself, from its stationary law on."""
+    mdp = ol.instances.sensing_chain(0.8, n_states=4, n_actions=2, horizon=12)
+    gone = uniform_episodes({"mdp": mdp, "channel": ol.BurstyLoss(0.1, 0.4)}, 3000, seed=2)["arrivals"] == -1
+    before, after = gone[:, :-1], gone[:, 1:]
+    assert stats.binomtest(int(gone[:, 0].sum()), 3000, 0.2).pvalue > 1e-4
+    assert stats.binomtest(int((~before & after).sum()), int((~before).sum()), 0.1).pvalue > 1e-4
+    assert stats.binomtest(int((before & ~after).sum()), int(before.sum()), 0.4).pvalue > 1e-4
+
+
 def test_the_copies_of_a_vector_are_independent() -> None:
     """States of neighbouring copies at the same step: no correlation (4 standard errors), in the process and in the link."""
     link, _ = cases("geometric")
@@ -444,9 +455,10 @@ def test_fixed_length_stays_where_it_ended() -> None:
     assert not any(w[3] for w in ways)
     short = FixedLength(gym.make("CartPole-v1", max_episode_steps=3), 9)
     short.reset(seed=0)
+    for _ in range(2):
+        short.step(0)
     with pytest.raises(ValueError, match="cut off after 3"):
-        for _ in range(9):
-            short.step(0)
+        short.step(0)
 
 
 def test_information_from_the_dict() -> None:

@@ -161,7 +161,8 @@ class TabularVectorEnv(VectorEnv[Any, Any, Any]):
         rows = np.full(self.num_envs, None, dtype=object)
         each = np.flatnonzero(who).tolist()
         if self._process.plain:
-            rows[each] = shown[each]
+            for e in each:
+                rows[e] = shown[e]
         else:
             for e, values in zip(each, zip(*(array[each] for array in shown.values()), strict=True), strict=True):
                 rows[e] = dict(zip(shown, values, strict=True))

@@ -17,8 +17,7 @@ never met. Where the support of the delay law says that nothing can arrive yet, 
 pooled: for stationary transitions, every move is taken as one of every time h at which its cell can stand, with the
 reward of that time, and N counts them all: each sample serves H tables of values.
 
-**The default c** was chosen as for `AugmentedUCBVI`, on the same problems with the same grid: 0.005, the least of it
-(mean ratios 1.00, 1.13, 1.40, 1.77 for the first four; pooled 1.00, 1.34, 1.96, 3.28).
+**The default c** was chosen by docs/scripts/tune.py, like that of every learner here; docs/learning.md has the figures.
 """
 
 from __future__ import annotations
@@ -37,7 +36,7 @@ from oldlight.policies import TablePolicy
 class AugmentedQLearning:
     """Optimistic Q-learning on the augmented table; see the module's text."""
 
-    def __init__(self, c: float = 0.005, *, pooled: bool = False) -> None:
+    def __init__(self, c: float = 0.002, *, pooled: bool = False) -> None:
         self.c = checks.real("c", c)
         if self.c < 0:
             raise ValueError(f"c is {self.c:.12g}, expected a number ≥ 0")

@@ -36,10 +36,8 @@ pooled: for stationary transitions, what was counted at one time serves all of t
 time pays at the same s_h), steps before 0 included if aligned. Ties (closer than 1e-12) are broken at random by the
 run's generator, anew after every episode. Rewards must be in [0, 1]. These learners run behind delay and behind loss.
 
-**The defaults** were chosen as for `AugmentedUCBVI`, on the same problems with the same grid. aligned=False had the
-smaller regret on all three (UCBVI at its best c 1803, 278, 153 against 2355, 1115, 154). With it, UCBVI has mean ratios
-1.04, 1.00, 1.02, 1.28 at the first four c (pooled 1.50, 1.07, 1.11, 1.29): 0.01; Q-learning 1.00, 1.05, 1.20, 1.69
-(pooled 1.00, 1.04, 1.27, 1.75): 0.005. aligned=True is flat: within 3.5% of its best at these c.
+**The default c** was chosen by docs/scripts/tune.py, like that of every learner here; docs/learning.md has the figures, with and
+without `aligned`.
 """
 
 from __future__ import annotations
@@ -244,7 +242,7 @@ class MemorylessQLearning(_Memoryless):
 
     _kept = ("seen",)
 
-    def __init__(self, c: float = 0.005, *, aligned: bool = False, pooled: bool = False) -> None:
+    def __init__(self, c: float = 0.002, *, aligned: bool = False, pooled: bool = False) -> None:
         super().__init__(c, aligned, pooled)
 
     def _begin(self) -> None:

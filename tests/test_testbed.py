@@ -6,6 +6,7 @@ import contextlib
 import json
 import multiprocessing
 import os
+import re
 import signal
 import socket
 import subprocess
@@ -379,3 +380,26 @@ def test_the_result_reads_well() -> None:
     assert not far.agrees
     assert "OUTSIDE the interval" in str(far)
     assert "disturbed  2 episodes" in str(far)
+
+
+def test_the_page_runs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
+    page = (Path(__file__).parent.parent / "docs" / "controller.md").read_text(encoding="utf-8")
+    monkeypatch.chdir(tmp_path)
+    names: dict[str, Any] = {"__name__": "__main__"}
+    for block in re.findall(r"```python\n(.*?)```", page, re.DOTALL):
+        exec(block, names)
+    printed = capsys.readouterr().out
+    assert "ticks 10, observations 8" in printed
+    shown = [line[4:] for line in page.splitlines() if line.startswith("      ")]
+    assert [line for line in shown if line.startswith(("  return", "  predicted"))] == [
+        line for line in printed.splitlines() if line.startswith(("  return", "  predicted"))
+    ]
+    sent: list[int] = []
+
+    ticks, messages = iter([0, 1, 4, 4, 5]), [{"step": 0, "state": 1}, {"step": 0, "state": 99}]
+    controller = Controller(problem_of("loss"), ol.solve(problem_of("loss")).policy)
+    with pytest.raises(ValueError, match="tick is 5"):
+        names["loop"](controller, lambda: next(ticks), lambda: messages, sent.append)
+    assert len(sent) == 4
+    report = controller.report()
+    assert (report.skipped, report.repeated, report.refused) == (2, 1, 5)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 import json
+import re
 from pathlib import Path
 from typing import Any
 
@@ -488,3 +489,25 @@ def test_pictures(tmp_path: Path) -> None:
     figure.savefig(tmp_path / "trace.png")
     assert (tmp_path / "trace.png").stat().st_size > 10_000
     assert len(Trace([1.0, 1.0, 1.0]).fit(20, horizon=1).figure().axes) == 4
+
+
+def test_the_page_runs_and_shows_what_it_says(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    page = (Path(__file__).parent.parent / "docs" / "traces.md").read_text(encoding="utf-8")
+    monkeypatch.chdir(tmp_path)
+    names: dict[str, Any] = {}
+    for block in re.findall(r"```python\n(.*?)```", page, re.DOTALL):
+        exec(block, names)
+    printed = capsys.readouterr().out
+    shown = [line[4:] for line in page.splitlines() if line.startswith("    ")]
+    first = shown.index("link.csv: 4,000 messages sent every 20 ms, 2.73% lost")
+    for line in shown[first : first + 15]:
+        assert line in printed.splitlines() or line in block_lines(page)
+    for value in ("2.92", "2.69", "2.24"):
+        assert f" {value}" in printed
+
+
+def block_lines(page: str) -> set[str]:
+    """Lines of the page's own code, which are indented too."""
+    return {line[4:] for block in re.findall(r"```python\n(.*?)```", page, re.DOTALL) for line in block.splitlines()}

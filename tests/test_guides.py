@@ -1,0 +1,60 @@
+"""The guides' scripts run, and the commands that the pages show exist."""
+
+from __future__ import annotations
+
+import os
+import re
+import shlex
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from oldlight import cli
+
+ROOT = Path(__file__).parents[1]
+GUIDES = ROOT / "docs" / "guides"
+PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md"))]
+SAID = {
+    "researcher": ("Gap(0.29178", "fails", "mine", "report.html"),
+    "engineer": ("±", "predicted", "act()"),
+    "practitioner": ("oldlight/SensingChain-v0", "FrozenLake"),
+}
+
+
+@pytest.mark.parametrize("name", SAID)
+def test_the_guide_runs(name: str, tmp_path: Path) -> None:
+    pytest.importorskip("pyarrow")
+    command = [sys.executable, str(GUIDES / f"{name}.py"), str(tmp_path)]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=600, cwd=tmp_path, env=os.environ)
+    assert done.returncode == 0, done.stderr[-3000:]
+    for words in SAID[name]:
+        assert words in done.stdout, f"{name}.py did not say {words!r}:\n{done.stdout[-3000:]}"
+
+
+def shown() -> list[tuple[str, str]]:
+    """(page, command line) for each line of a page that starts with `oldlight`."""
+    found = []
+    for page in PAGES:
+        for line in page.read_text(encoding="utf-8").splitlines():
+            for part in re.split(r"&&|;|\|", line.strip().strip("`").partition("#")[0]):
+                if re.match(r"oldlight [a-z]+( |$)", part.strip()):
+                    found.append((page.name, part.strip()))
+    return found
+
+
+@pytest.mark.parametrize(("page", "line"), shown())
+def test_commands_on_the_pages_exist(page: str, line: str) -> None:
+    commands = {c.name or c.callback.__name__: c for c in cli.app.registered_commands}
+    words = shlex.split(line)[1:]
+    assert words[0] in commands, f"{page}: {line}"
+    done = subprocess.run([sys.executable, "-m", "oldlight.cli", words[0], "--help"], capture_output=True, text=True)
+    for option in (word.partition("=")[0] for word in words if re.match(r"--?[a-z]", word)):
+        assert re.search(rf"(?<![\w-]){option}(?![\w-])", done.stdout), f"{page}: {line}: no option {option}"
+
+
+def test_links_between_the_pages_lead_somewhere() -> None:
+    for page in PAGES:
+        for target in re.findall(r"\]\((?!#|https?:)([^)#]+)", page.read_text(encoding="utf-8")):
+            assert (page.parent / target).exists(), f"{page.name} links to {target}"

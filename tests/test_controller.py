@@ -261,18 +261,38 @@ def test_a_policy_that_randomises_is_drawn_from() -> None:
         ]
 
 
-def test_learned_and_asked_policies() -> None:
+def test_learned_policies() -> None:
+    """What a learner has learned is run like a plan."""
+    problem, learner = problem_of("geometric", 2), ol.learners.DelayedUCBVI()
+    ol.learn(problem, learner, 40, seed=0, progress=False)
+    policy = learner.policy()
+    played = ol.simulate(problem, policy, 40, seed=1, record=True)
+    controller = Controller(problem, policy, seed=0)
+    assert played.states is not None
+    assert played.actions is not None
+    assert played.arrivals is not None
+    for states, actions, arrivals in zip(played.states, played.actions, played.arrivals, strict=True):
+        controller.reset()
+        for h in range(problem.horizon):
+            for i in np.flatnonzero(arrivals == h):
+                controller.observe(int(i), int(states[i]))
+            chances = policy.probabilities(controller.information)
+            assert chances[controller.act()] > 0
+            controller.did(h, int(actions[h]))
+            assert chances[actions[h]] > 0
+
+
+def test_a_policy_that_is_asked_does_what_its_table_does() -> None:
     problem = problem_of("geometric", 2)
-    run = ol.learn(problem, ol.learners.PosteriorSampling(), 30, seed=0, progress=False)
-    assert len(run.values) == 30
-    asked = ol.FunctionPolicy(ol.solve(problem).policy.action, problem.n_actions)  # type: ignore[attr-defined]
-    one, two = Controller(problem, asked), Controller(problem, ol.solve(problem).policy)
+    table: Any = ol.solve(problem).policy
+    asked = Controller(problem, ol.FunctionPolicy(table.action, problem.n_actions))
+    looked_up = Controller(problem, table)
     for h in range(problem.horizon):
-        if h % 2 == 0:
-            one.observe(h // 2, 0)
-            two.observe(h // 2, 0)
-        if two.report().unplanned == 0:
-            assert one.act() == two.act()
+        for one in (asked, looked_up):
+            if h % 2 == 0:
+                one.observe(h // 2, 0)
+        assert asked.act() == looked_up.act()
+    assert looked_up.report().unplanned == 0
 
 
 # -- the clock --------------------------------------------------------------------------------------------------------

@@ -226,7 +226,8 @@ class Fit:
         lines += [f"  note: {note}" for note in self.notes]
         lines.append("how far from independent (p-value of as much by chance):")
         lines += [
-            f"  {test.name:22} p = {test.p_value:<9.3g} effect {test.effect:+.3f}   {test.means}" for test in self.tests
+            f"  {test.name:22} p {_chance(test.p_value):<11} effect {test.effect:+.3f}   {test.means}"
+            for test in self.tests
         ]
         lines.append(
             f"  law of the delay     off by at most {self.distance:.3f} (total variation) at any tick of an episode"
@@ -309,6 +310,10 @@ def save_channel(path: str | Path, channel: Channel) -> Path:
 
 def _pmf(values: Ints, longest: int) -> Floats:
     return np.bincount(np.minimum(values, longest), minlength=longest + 1) / len(values)
+
+
+def _chance(p: float) -> str:
+    return f"= {p:.3g}" if p > 0 else "< 1e-300"
 
 
 def _law(pmf: Floats) -> str:

@@ -4,10 +4,12 @@ exact laws, exact plans and the package's own agents."""
 from __future__ import annotations
 
 import json
+import re
 import subprocess
 import sys
 import warnings
 from collections import Counter
+from pathlib import Path
 from typing import Any
 
 import gymnasium as gym
@@ -33,6 +35,24 @@ LINKS: list[dict[str, Any]] = [
     {"channel": "constant:2", "start": "warm"},
     {"channel": "constant:1", "actuation": 2, "pending": [1, 0]},
 ]
+
+
+# -- documentation ----------------------------------------------------------------------------------------------------
+
+HEADINGS = ["Description", "Action Space", "Observation Space", "Rewards", "Starting State", "Episode End", "Information",
+            "Arguments", "Version History"]  # fmt: skip
+
+
+def test_the_documentation_has_gymnasiums_headings_and_its_example_runs(capsys: pytest.CaptureFixture[str]) -> None:
+    text = (Path(__file__).parents[1] / "docs" / "envs.md").read_text(encoding="utf-8")
+    assert re.findall(r"^## (.*)$", text, re.M) == HEADINGS
+    assert all(f"`{name}`" in text for name in IDS)
+    env = gym.make("oldlight/SensingChain-v0", channel="constant:2")
+    assert all(f"| `{entry}` |" in text for entry in env.observation_space.spaces)  # type: ignore[attr-defined]
+    code = re.findall(r"```python\n(.*?)```", text, re.S)
+    assert len(code) == 1
+    exec(compile(code[0], "docs/envs.md", "exec"), {})
+    assert "agent sees    nothing yet" in capsys.readouterr().out
 
 
 # -- registration and Gymnasium's checks ------------------------------------------------------------------------------

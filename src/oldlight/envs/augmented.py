@@ -12,7 +12,7 @@ what it has done since. Each class takes the same arguments; one is for single e
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import gymnasium as gym
 import numpy as np
@@ -27,6 +27,11 @@ from oldlight.envs.view import COUNTERS, ENDLESS
 from oldlight.words import nearest
 
 KINDS = ("box", "multidiscrete")
+
+if TYPE_CHECKING:
+    _VectorWrapper = VectorWrapper[Any, Any, Any, Any, Any]
+else:
+    _VectorWrapper = VectorWrapper  # generic in newer versions of Gymnasium only
 
 
 class Flattening:
@@ -136,7 +141,7 @@ class AugmentedObservation(gym.ObservationWrapper[Any, Any, Any], RecordConstruc
         return row
 
 
-class AugmentedVectorObservation(VectorWrapper[Any, Any, Any, Any, Any], RecordConstructorArgs):
+class AugmentedVectorObservation(_VectorWrapper, RecordConstructorArgs):
     """A vector environment's Dict as one matrix, in all three autoreset modes; see the module's text."""
 
     def __init__(self, env: VectorEnv[Any, Any, Any], kind: str = "box", keys: Sequence[str] | None = None) -> None:

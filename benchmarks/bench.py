@@ -29,6 +29,7 @@ from rich.table import Table
 
 import oldlight as ol
 from augmented import augment
+from controller import controller_latency
 from oldlight.machine import thread_count
 
 Row = dict[str, Any]
@@ -400,6 +401,7 @@ SECTIONS: dict[str, Callable[[bool], Iterator[Row]]] = {
     "beyond the plain plan": beyond,
     "learning": learning,
     "simulation": simulation,
+    "controller": controller_latency,
     "start-up": start_up,
 }
 

@@ -37,8 +37,12 @@ def shown() -> list[tuple[str, str]]:
     """(page, command line) for each line of a page that starts with `oldlight`."""
     found = []
     for page in PAGES:
+        fenced = False
         for line in page.read_text(encoding="utf-8").splitlines():
-            for part in re.split(r"&&|;|\|", line.strip().strip("`").partition("#")[0]):
+            fenced ^= line.startswith("```")
+            if not fenced and not line.startswith("    "):
+                continue
+            for part in re.split(r"&&|;|\|", line.partition("#")[0]):
                 if re.match(r"oldlight [a-z]+( |$)", part.strip()):
                     found.append((page.name, part.strip()))
     return found

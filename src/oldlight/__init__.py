@@ -30,6 +30,7 @@ if TYPE_CHECKING:
         StochasticDelay,
     )
     from oldlight.checks import TooLarge
+    from oldlight.controller import Controller
     from oldlight.information import Information, Layout, belief
     from oldlight.learners import LearningRun, compare, learn
     from oldlight.mdp import TabularMDP
@@ -48,6 +49,8 @@ if TYPE_CHECKING:
     )
     from oldlight.problem import ImpairedMDP, Truncated, WarmStart, truncate
     from oldlight.simulation import Simulation, simulate
+    from oldlight.testbed import run_testbed
+    from oldlight.traces import Trace, read_trace, wifi
 
 __version__ = "0.1.0"
 
@@ -66,6 +69,7 @@ _WHERE = {
         "StochasticDelay",
     ),
     "checks": ("TooLarge",),
+    "controller": ("Controller",),
     "information": ("Information", "Layout", "belief"),
     "learners": ("LearningRun", "compare", "learn"),
     "mdp": ("TabularMDP",),
@@ -81,9 +85,13 @@ _WHERE = {
         "Policy",
         "TablePolicy",
         "load_policy",
+        "read_trace",
+        "run_testbed",
     ),
     "problem": ("ImpairedMDP", "Truncated", "WarmStart", "truncate"),
     "simulation": ("Simulation", "simulate"),
+    "testbed": ("run_testbed",),
+    "traces": ("Trace", "read_trace", "wifi"),
 }
 _FOUND = {name: module for module, names in _WHERE.items() for name in names}
 _PARTS = (
@@ -121,6 +129,7 @@ __all__ = [
     "BurstyLoss",
     "CappedDelay",
     "ConstantDelay",
+    "Controller",
     "DelayChannel",
     "EmpiricalDelay",
     "Evaluation",
@@ -143,6 +152,7 @@ __all__ = [
     "TablePolicy",
     "TabularMDP",
     "TooLarge",
+    "Trace",
     "Truncated",
     "WarmStart",
     "__version__",
@@ -155,8 +165,11 @@ __all__ = [
     "learn",
     "learners",
     "load_policy",
+    "read_trace",
+    "run_testbed",
     "simulate",
     "solve",
     "sweep",
     "truncate",
+    "wifi",
 ]

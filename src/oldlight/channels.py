@@ -48,8 +48,10 @@ class DelayChannel(Link):
     def capped(self, max_delay: int) -> DelayChannel:
         """The same channel with no delay longer than `max_delay`: an agent behind it knows at least as much."""
         if isinstance(self, ConstantDelay):
-            return ConstantDelay(min(self.d, checks.whole("max_delay", max_delay)))
-        return CappedDelay(self, max_delay)
+            shorter: DelayChannel = ConstantDelay(min(self.d, checks.whole("max_delay", max_delay)))
+        else:
+            shorter = CappedDelay(self, max_delay)
+        return shorter if self.period_ms is None else shorter.with_period(self.period_ms)
 
     def __setstate__(self, state: dict[str, Any]) -> None:
         """After transport to another process arrays are read-only again."""

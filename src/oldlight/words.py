@@ -126,6 +126,7 @@ def channel_of(given: str | Mapping[str, Any] | Channel) -> Channel:
 def _spoken(text: str) -> Channel:
     delay: DelayChannel | None = None
     loss: LossChannel | None = None
+    period: float | None = None
     for part in text.split("+"):
         kind, _, rest = part.strip().partition(":")
         if kind in ("cap", "hold"):
@@ -137,6 +138,7 @@ def _spoken(text: str) -> Channel:
             delay = delay.capped(k) if kind == "cap" else ConstantDelay(k)
             continue
         made = _part(text, kind, rest)
+        period = made.period_ms if made.period_ms is not None else period
         for found in (made.delay, made.loss) if isinstance(made, Lossy) else (made,):
             if isinstance(found, DelayChannel):
                 if delay is not None:
@@ -150,11 +152,9 @@ def _spoken(text: str) -> Channel:
                         f"channel {text!r} has two losses; expected one delay and one loss, e.g. {EXAMPLES}"
                     )
                 loss = found
-    if delay is None or loss is None:
-        only = delay if delay is not None else loss
-        assert only is not None
-        return only
-    return Lossy(delay, loss=loss)
+    whole: Channel | None = delay if loss is None else loss if delay is None else Lossy(delay, loss=loss)
+    assert whole is not None
+    return whole if period is None else whole.with_period(period)
 
 
 def _part(text: str, kind: str, rest: str) -> Channel:

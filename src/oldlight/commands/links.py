@@ -32,12 +32,13 @@ def trace(
     period_ms: Period = None,
     horizon: Annotated[int, typer.Option(min=1, help="Steps of an episode.")] = 10,
     channel: Annotated[str | None, typer.Option("--channel", metavar="FILE", help="Write the fitted channel, for --channel file:FILE.")] = None,
+    deadline: Annotated[int | None, typer.Option(min=0, help="Use what is at most this many steps late, when it is this old: a channel that can be planned.")] = None,
     plot: Annotated[str | None, typer.Option(metavar="FILE", help="Draw the trace and the fit (png, svg or pdf).")] = None,
     as_json: AsJson = None,
 ) -> None:  # fmt: skip
     """A measured link: its delays, autocorrelation and loss, the law fitted at a control period, and how far independence is from it.
 
-    [dim]oldlight trace link.csv --period-ms 20 --channel link.json[/dim]
+    [dim]oldlight trace link.csv --period-ms 20 --deadline 3 --channel link.json[/dim]
     [dim]ping -c 1000 -i 0.02 robot | tee link.txt; oldlight trace link.txt[/dim]
     """
     import json
@@ -57,7 +58,9 @@ def trace(
     if as_json != "-":
         typer.echo(str(fitted))
     if channel is not None:
-        tell(f"The channel is in {save_channel(channel, fitted.channel())}")
+        tell(
+            f"The channel is in {save_channel(channel, fitted.channel() if deadline is None else fitted.with_deadline(deadline))}"
+        )
     if plot is not None:
         from oldlight.traces_picture import figure
 

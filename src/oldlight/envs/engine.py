@@ -29,15 +29,13 @@ class Engine:
     """`n` copies of `problem`; late_rewards: a reward travels with the observation that follows it; places: of the queue."""
 
     def __init__(self, problem: ImpairedMDP, n: int, *, late_rewards: bool, places: int) -> None:
-        from oldlight.envs import kernels
-
         loss = problem.loss
         if loss is not None and not isinstance(loss, Loss | BurstyLoss):
             raise TypeError(
                 f"{type(loss).__name__} is not compiled here; put ImpairedObservation(env, channel) around the environment "
                 "without a channel"
             )
-        self.problem, self.n, self.places, self._kernels = problem, n, places, kernels
+        self.problem, self.n, self.places = problem, n, places
         H, lead, mdp = problem.horizon, problem.lead, problem.mdp
         # the transitions, written out (and, with this channel, no table of information states)
         world = World(ImpairedMDP(mdp, Loss(seen=1.0)))
@@ -49,13 +47,20 @@ class Engine:
         elif isinstance(loss, BurstyLoss):
             seen[0], seen[1], link = loss.seen_good, loss.seen_bad, (loss.bad, loss.to_bad, loss.to_good)
         self._start = (_cumulative(problem.initial), _cumulative(law.first), np.array(problem.pending, dtype=np.int64))
-        self.model = kernels.Model(
+        self.model = self._kernels.Model(
             world.index, world.cumulative, np.ascontiguousarray(world.rewards), _cumulative(law.interarrival), seen, *link,
             loss is not None, law.cap, lead, problem.actuation, late_rewards,
         )  # fmt: skip
         self.past = np.zeros((4, lead + H + 1 + problem.actuation, n), dtype=np.int32)
         self.agent = np.zeros((9, n), dtype=np.int64)
         self._streams = np.zeros((3, n), dtype=np.uint64)
+
+    @property
+    def _kernels(self) -> Any:
+        """Imported when first needed, and not part of what is copied or pickled."""
+        from oldlight.envs import kernels
+
+        return kernels
 
     @staticmethod
     def longest_queue(problem: ImpairedMDP) -> int:

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import copy
-from collections.abc import Mapping, Sequence
+import inspect
+from collections.abc import Callable, Mapping, Sequence
 from enum import Enum
 from typing import Any
 
@@ -16,10 +17,11 @@ from oldlight.envs.engine import Engine
 from oldlight.envs.view import View
 from oldlight.mdp import TabularMDP
 from oldlight.problem import ImpairedMDP, WarmStart
-from oldlight.words import channel_data, channel_of, mdp_of
+from oldlight.words import channel_data, channel_of, mdp_of, nearest
 
 REWARDS = ("immediate", "delayed")
 STARTS = ("cold", "warm")
+LINK = ("channel", "start", "rewards", "actuation", "pending", "queue")  # the keywords of `Process`
 PLACES = 64  # the most actions shown if nobody says how many
 
 
@@ -65,6 +67,17 @@ class Process:
 
     def engine(self, n: int) -> Engine:
         return Engine(self.problem, n, late_rewards=self.late_rewards, places=self.places)
+
+
+def split_keywords(
+    make: Callable[..., Any], given: Mapping[str, Any], others: Sequence[str]
+) -> tuple[dict[str, Any], dict[str, Any]]:
+    """The keywords for `make`, and the `others`; one that neither knows is refused, with the nearest right one."""
+    own = list(inspect.signature(make).parameters)
+    for name in given:
+        if name not in own and name not in others:
+            raise TypeError(f"there is no keyword {name!r}{nearest(name, [*own, *others])}")
+    return {k: v for k, v in given.items() if k in own}, {k: v for k, v in given.items() if k not in own}
 
 
 def read_mdp(given: TabularMDP | Mapping[str, Any] | str) -> TabularMDP:

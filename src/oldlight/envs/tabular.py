@@ -13,11 +13,9 @@ import numpy as np
 
 from oldlight import checks, instances
 from oldlight.envs.pictures import Scene, ansi, rgb_array
-from oldlight.envs.process import Process, plain_spec
+from oldlight.envs.process import LINK, Process, plain_spec, split_keywords
 from oldlight.mdp import TabularMDP
 from oldlight.problem import ImpairedMDP
-
-LINK = ("channel", "start", "rewards", "actuation", "pending", "queue")  # keywords of `Process`
 
 
 class TabularEnv(gym.Env[Any, Any]):
@@ -33,6 +31,7 @@ class TabularEnv(gym.Env[Any, Any]):
     ) -> None:
         if render_mode is not None:
             checks.one_of("render_mode", render_mode, self.metadata["render_modes"])
+        split_keywords(Process, link, LINK)
         self._process = Process(mdp, **link)
         self._engine = self._process.engine(1)
         self.observation_space = self._process.observation_space
@@ -110,9 +109,9 @@ class _NamedEnv(TabularEnv):
 
     make: ClassVar[Any]
 
-    def __init__(self, *args: Any, render_mode: str | None = None, **arguments: Any) -> None:
-        link = {name: arguments.pop(name) for name in LINK if name in arguments}
-        super().__init__(self.make(*args, **arguments), render_mode=render_mode, **link)
+    def __init__(self, *args: Any, **keywords: Any) -> None:
+        own, others = split_keywords(self.make, keywords, (*LINK, "render_mode"))
+        super().__init__(self.make(*args, **own), **others)
 
 
 class CenterChainEnv(_NamedEnv):

@@ -19,8 +19,8 @@ from numpy.typing import NDArray
 
 from oldlight import checks, instances
 from oldlight.envs.pictures import Scene, ansi, rgb_array
-from oldlight.envs.process import Process, plain_spec
-from oldlight.envs.tabular import LINK, TabularEnv
+from oldlight.envs.process import LINK, Process, plain_spec, split_keywords
+from oldlight.envs.tabular import TabularEnv
 from oldlight.mdp import TabularMDP
 from oldlight.problem import ImpairedMDP
 
@@ -49,6 +49,7 @@ class TabularVectorEnv(VectorEnv[Any, Any, Any]):
         self.num_envs = checks.whole("num_envs", num_envs, least=1)
         self.autoreset_mode, self.render_mode = autoreset_mode, render_mode
         self.metadata = self.metadata | {"autoreset_mode": autoreset_mode}
+        split_keywords(Process, link, LINK)
         self._process = Process(mdp, **link)
         self._engine = self._process.engine(self.num_envs)
         self.single_observation_space = self._process.observation_space
@@ -194,10 +195,9 @@ class TabularVectorEnv(VectorEnv[Any, Any, Any]):
 class _NamedVectorEnv(TabularVectorEnv):
     make: ClassVar[Any]
 
-    def __init__(self, *args: Any, **arguments: Any) -> None:
-        kept = (*LINK, "num_envs", "autoreset_mode", "render_mode")
-        outer = {name: arguments.pop(name) for name in kept if name in arguments}
-        super().__init__(self.make(*args, **arguments), **outer)
+    def __init__(self, *args: Any, **keywords: Any) -> None:
+        own, others = split_keywords(self.make, keywords, (*LINK, "num_envs", "autoreset_mode", "render_mode"))
+        super().__init__(self.make(*args, **own), **others)
 
 
 class CenterChainVectorEnv(_NamedVectorEnv):

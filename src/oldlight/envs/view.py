@@ -18,6 +18,7 @@ Everything shown is a copy.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -81,7 +82,7 @@ def as_shown(space: spaces.Space[Any]) -> Callable[[Any], Any]:
         return np.int64
     if isinstance(space, spaces.Text):
         return str
-    return lambda value: np.array(value, dtype=space.dtype)
+    return partial(np.array, dtype=space.dtype)
 
 
 def queue_of(name: str, space: spaces.Space[Any], places: int) -> tuple[spaces.Space[Any], Any]:

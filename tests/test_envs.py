@@ -3,7 +3,9 @@ exact laws, exact plans and the package's own agents."""
 
 from __future__ import annotations
 
+import copy
 import json
+import pickle
 import re
 import subprocess
 import sys
@@ -16,12 +18,20 @@ import gymnasium as gym
 import numpy as np
 import pytest
 from gymnasium.envs.registration import EnvSpec
-from gymnasium.utils.env_checker import check_env
+from gymnasium.utils.env_checker import check_env, data_equivalence
 from scipy import stats
 
 import oldlight as ol
 from conftest import arrays, random_mdp
-from oldlight.envs import FixedLength, ImpairedObservation, TabularEnv, information, learn_in, play
+from oldlight.envs import (
+    AugmentedObservation,
+    FixedLength,
+    ImpairedObservation,
+    TabularEnv,
+    information,
+    learn_in,
+    play,
+)
 from oracle import arrival_law, random_law, return_law
 from test_simulation import chi_square
 
@@ -74,6 +84,12 @@ def test_the_order_of_imports_does_not_matter(order: str) -> None:
     code = f'import {order}; print(len([i for i in gymnasium.registry if i.startswith("oldlight/")]), '
     code += 'gymnasium.make_vec("oldlight:oldlight/Dichotomy-v0", num_envs=3).num_envs)'
     assert fresh(code) == "5 3"
+
+
+def test_looking_for_gymnasium_is_not_importing_it() -> None:
+    code = "import sys, importlib.util, oldlight; before = len(sys.meta_path); importlib.util.find_spec('gymnasium'); import gymnasium; "
+    code += "print('oldlight/Tabular-v0' in gymnasium.registry, len(sys.meta_path) - before, type(gymnasium.__loader__).__name__)"
+    assert fresh(code) == "True -1 SourceFileLoader"
 
 
 def test_importing_the_package_does_not_import_gymnasium() -> None:
@@ -165,6 +181,25 @@ def episode_without_seed(env: Any) -> list[Any]:
     return [_plain(env.step(0)[0]) for _ in range(env.unwrapped.horizon)]
 
 
+@pytest.mark.parametrize(
+    "again", [copy.deepcopy, lambda env: pickle.loads(pickle.dumps(env))], ids=["copied", "pickled"]
+)
+def test_a_copy_goes_on_from_the_middle_of_an_episode(again: Any) -> None:
+    for env in (
+        gym.make("oldlight/SensingChain-v0", channel="geometric:0.5+loss:0.2").unwrapped,
+        gym.make_vec("oldlight/SensingChain-v0", num_envs=2, channel="geometric:0.5"),
+        ImpairedObservation(gym.make("CartPole-v1"), "geometric:0.5+loss:0.2", rewards="delayed"),
+        AugmentedObservation(ImpairedObservation(gym.make("CartPole-v1"), "constant:2")),
+    ):
+        action: Any = np.zeros(2, dtype=int) if hasattr(env, "num_envs") else 0
+        env.reset(seed=1)
+        for _ in range(4):
+            env.step(action)
+        other = again(env)
+        for _ in range(4):
+            assert data_equivalence(env.step(action), other.step(action), exact=True)
+
+
 def test_nothing_is_stepped_before_a_reset_or_after_the_end() -> None:
     env = gym.make("oldlight/Dichotomy-v0", d=1).unwrapped
     with pytest.raises(gym.error.ResetNeeded, match="reset"):
@@ -185,6 +220,11 @@ def test_refusals() -> None:
         make(channel="constnat:2")
     with pytest.raises(ValueError, match="need one"):
         make(actuation=1)
+    with pytest.raises(TypeError, match="no keyword 'chanel'; did you mean channel"):
+        make(chanel="none")
+    for make_it in (gym.make, gym.make_vec):
+        with pytest.raises(TypeError, match="no keyword 'horizn'; did you mean horizon"):
+            make_it("oldlight/SensingChain-v0", horizn=3)
     with pytest.raises(ValueError, match="'cold', 'warm'"):
         make(channel="none", start="hot")
     with pytest.raises(ValueError, match="'immediate', 'delayed'"):
@@ -310,6 +350,35 @@ def test_bursts_follow_the_link() -> None:
     assert stats.binomtest(int(gone[:, 0].sum()), 3000, 0.2).pvalue > 1e-4
     assert stats.binomtest(int((~before & after).sum()), int((~before).sum()), 0.1).pvalue > 1e-4
     assert stats.binomtest(int((before & ~after).sum()), int(before.sum()), 0.4).pvalue > 1e-4
+
+
+class EverySecond(ol.channels.LossChannel):
+    """A loss of one's own: draws a whole episode at once."""
+
+    independent = False
+
+    def rates(self, horizon: int) -> Any:
+        return np.full(horizon, 0.5)
+
+    def lost(self, rng: np.random.Generator, horizon: int, n: int) -> Any:
+        return (np.arange(horizon)[:, None] + rng.integers(2, size=n)) % 2 == 0
+
+
+def test_a_loss_of_ones_own_runs_in_the_wrapper() -> None:
+    with pytest.raises(TypeError, match="EverySecond is not compiled here"):
+        gym.make("oldlight/SensingChain-v0", channel=EverySecond())
+    with pytest.raises(ValueError, match="horizon"):
+        ImpairedObservation(gym.make("CartPole-v1", max_episode_steps=-1).unwrapped, EverySecond())
+    env = ImpairedObservation(gym.make("oldlight/SensingChain-v0"), EverySecond())
+    starts = set()
+    for seed in range(8):
+        env.reset(seed=seed)
+        for _ in range(10):
+            info = env.step(0)[4]
+        gone = np.array(info["hindsight"]["arrivals"][:10]) == -1
+        assert (gone[1:] != gone[:-1]).all()
+        starts.add(bool(gone[0]))
+    assert starts == {True, False}
 
 
 def test_the_copies_of_a_vector_are_independent() -> None:

@@ -41,23 +41,28 @@ def announce() -> None:
 
 
 class _WhenImported(MetaPathFinder):
-    """Lets the others find Gymnasium, and registers after it has been loaded."""
+    """Lets the others find Gymnasium, and registers after it has been loaded (being looked for is not enough)."""
+
+    _asking = False
 
     def find_spec(self, fullname: str, path: Any, target: ModuleType | None = None) -> ModuleSpec | None:
-        if fullname != "gymnasium":
+        if fullname != "gymnasium" or self._asking:
             return None
-        sys.meta_path.remove(self)
-        spec = importlib.util.find_spec(fullname)
+        self._asking = True
+        try:
+            spec = importlib.util.find_spec(fullname)
+        finally:
+            self._asking = False
         if spec is not None and spec.loader is not None:
-            spec.loader = _ThenRegister(spec.loader)
+            spec.loader = _ThenRegister(spec.loader, self)
         return spec
 
 
 class _ThenRegister(Loader):
     """Another loader, and `register` after it."""
 
-    def __init__(self, loader: Loader) -> None:
-        self._loader = loader
+    def __init__(self, loader: Loader, finder: _WhenImported) -> None:
+        self._loader, self._finder = loader, finder
 
     def create_module(self, spec: ModuleSpec) -> ModuleType | None:
         return self._loader.create_module(spec)
@@ -67,4 +72,6 @@ class _ThenRegister(Loader):
         if spec is not None:
             spec.loader = module.__loader__ = self._loader
         self._loader.exec_module(module)
+        if self._finder in sys.meta_path:
+            sys.meta_path.remove(self._finder)
         register()

@@ -2,14 +2,14 @@
 
 `import oldlight` registers them if Gymnasium is loaded, as it always is when `gym.make("oldlight:oldlight/SensingChain-v0")`
 imports this package. If not, it leaves a note with the import system, and they are registered the moment Gymnasium is
-imported. So the order of the two imports does not matter, and whoever does not use Gymnasium does not wait for it.
+imported. So the order of the two imports does not matter, and whoever does not use Gymnasium does not wait for it (nor for
+`importlib.abc`, whose base classes the two classes below do without).
 """
 
 from __future__ import annotations
 
 import importlib.util
 import sys
-from importlib.abc import Loader, MetaPathFinder
 from importlib.machinery import ModuleSpec
 from types import ModuleType
 from typing import Any
@@ -40,7 +40,7 @@ def announce() -> None:
         sys.meta_path.insert(0, _WhenImported())
 
 
-class _WhenImported(MetaPathFinder):
+class _WhenImported:
     """Lets the others find Gymnasium, and registers after it has been loaded (being looked for is not enough)."""
 
     _asking = False
@@ -54,18 +54,19 @@ class _WhenImported(MetaPathFinder):
         finally:
             self._asking = False
         if spec is not None and spec.loader is not None:
-            spec.loader = _ThenRegister(spec.loader, self)
+            spec.loader = _ThenRegister(spec.loader, self)  # type: ignore[assignment]
         return spec
 
 
-class _ThenRegister(Loader):
+class _ThenRegister:
     """Another loader, and `register` after it."""
 
-    def __init__(self, loader: Loader, finder: _WhenImported) -> None:
+    def __init__(self, loader: Any, finder: _WhenImported) -> None:
         self._loader, self._finder = loader, finder
 
     def create_module(self, spec: ModuleSpec) -> ModuleType | None:
-        return self._loader.create_module(spec)
+        made: ModuleType | None = self._loader.create_module(spec)
+        return made
 
     def exec_module(self, module: ModuleType) -> None:
         spec = module.__spec__

@@ -407,7 +407,7 @@ EVERY = [
 
 @pytest.mark.parametrize("channel", EVERY, ids=repr)
 def test_repr_makes_an_equal_channel(channel: Any) -> None:
-    again = eval(repr(channel), dict({name: getattr(ol, name) for name in ol.__all__}))
+    again = eval(repr(channel), {name: getattr(ol, name) for name in ol.__all__})
     assert again == channel
     assert hash(again) == hash(channel)
 

@@ -30,6 +30,7 @@ from rich.table import Table
 import oldlight as ol
 from augmented import augment
 from controller import controller_latency
+from envs import environments
 from oldlight.machine import thread_count
 
 Row = dict[str, Any]
@@ -402,6 +403,7 @@ SECTIONS: dict[str, Callable[[bool], Iterator[Row]]] = {
     "learning": learning,
     "simulation": simulation,
     "controller": controller_latency,
+    "environments": environments,
     "start-up": start_up,
 }
 

@@ -169,10 +169,10 @@ class World:
             order = np.argsort(-step.weight, axis=1, kind="stable")  # likely successors are found first
             n = order.shape[1]
             self.index[i, :, :n] = np.take_along_axis(step.index, order, axis=1)
-            self.cumulative[i, :, :n] = _cumulative(np.take_along_axis(step.weight, order, axis=1))
+            self.cumulative[i, :, :n] = cumulative_of(np.take_along_axis(step.weight, order, axis=1))
         self.rewards = np.array(mdp.rewards)
-        self.initial = _cumulative(problem.initial)
-        self.first, self.links, self.cap = _cumulative(law.first), _cumulative(law.interarrival), law.cap
+        self.initial = cumulative_of(problem.initial)
+        self.first, self.links, self.cap = cumulative_of(law.first), cumulative_of(law.interarrival), law.cap
         self.draws_link = self.links.shape[3] > 1 or len(self.first) > 1
         self.layout = None if problem.seen is not None else Layout.of(problem)
         with np.errstate(over="ignore"):  # codes of queues too long for a table are never used
@@ -269,12 +269,12 @@ class World:
                 info = Information(h, t, int(states[lead + t, e]), queue, waited)
             cumulative = known.get(info)
             if cumulative is None:
-                cumulative = known[info] = _cumulative(chances_of(self.problem, policy, info))
+                cumulative = known[info] = cumulative_of(chances_of(self.problem, policy, info))
             chosen[e] = np.searchsorted(cumulative, u[e], side="right")
         return chosen
 
 
-def _cumulative(pmf: Floats) -> Floats:
+def cumulative_of(pmf: Floats) -> Floats:
     """Running sums along the last axis; from the last positive entry on, more than any draw."""
     total = np.cumsum(pmf, axis=-1)
     left = np.cumsum(pmf[..., ::-1] > 0, axis=-1)[..., ::-1]  # positive entries from here on

@@ -13,7 +13,7 @@ TABLE, CHANCES, BLACKOUT, MARKOV, GIVEN = 0, 1, 2, 3, 4
 
 
 @nb.njit(nogil=True, cache=True, inline="always")
-def _draw(cumulative, u):
+def draw(cumulative, u):
     """How many of the running sums are ≤ u: without branches where there are few."""
     n = len(cumulative)
     k = 0
@@ -27,7 +27,7 @@ def _draw(cumulative, u):
 
 
 @nb.njit(nogil=True, cache=True, inline="always")
-def _observe(e, h, lead, A, loses, lost, settles, agent):
+def observe(e, h, lead, A, loses, lost, settles, agent):
     """What reaches the agent at time h, in order and at most one: an observation, or the news that it is lost."""
     u = agent[4, e] + 1
     if u <= h and settles[u + lead, e] == h:
@@ -51,22 +51,22 @@ def begin(initial, index, cumulative, first, cap, lead, A, lost, draw_state, dra
           states, actions, settles, agent):  # fmt: skip
     """The steps before step 0, and what the agent knows at time 0."""
     for e in range(states.shape[1]):
-        states[0, e] = _draw(initial, draw_state[0, e])
+        states[0, e] = draw(initial, draw_state[0, e])
         agent[0, e], agent[1, e], agent[2, e], agent[3, e], agent[4, e] = -lead - 1, lead, 0, 0, -lead - 1
         power = 1
         for i in range(lead):
             a = min(np.int64(draw_action[i, e] * A), A - 1)
             actions[i, e] = a
             row = states[i, e] * A + a
-            states[i + 1, e] = index[0, row, _draw(cumulative[0, row], draw_state[i + 1, e])]
+            states[i + 1, e] = index[0, row, draw(cumulative[0, row], draw_state[i + 1, e])]
             settles[i, e] = i
             agent[2, e] += a * power
             power *= A
         if lead > 0:
             settles[lead, e] = lead
         else:
-            settles[0, e] = min(_draw(first, draw_link[0, e]), cap) if len(first) > 1 else 0
-        _observe(e, 0, lead, A, len(lost) > 1, lost, settles, agent)
+            settles[0, e] = min(draw(first, draw_link[0, e]), cap) if len(first) > 1 else 0
+        observe(e, 0, lead, A, len(lost) > 1, lost, settles, agent)
 
 
 @nb.njit(nogil=True, cache=True)
@@ -124,12 +124,12 @@ def play(mode, h_from, h_to, index, cumulative, rewards, interarrival, cap, lead
             agent[2, e] = code + a * powers[m]
             if h + 1 < H:
                 row = s * A + a
-                states[i + 1, e] = index[step, row, _draw(cumulative[step, row], draw_state[i + 1, e])]
+                states[i + 1, e] = index[step, row, draw(cumulative[step, row], draw_state[i + 1, e])]
                 settle = settles[i, e] + 1
                 if random_link:
                     at = (link, min(s, interarrival.shape[1] - 1), min(a, interarrival.shape[2] - 1))
-                    settle += _draw(interarrival[at], draw_link[h + 1, e])
+                    settle += draw(interarrival[at], draw_link[h + 1, e])
                     settle = min(settle, h + 1 + cap)
                 settles[i + 1, e] = settle
-                _observe(e, h + 1, lead, A, loses, lost, settles, agent)
+                observe(e, h + 1, lead, A, loses, lost, settles, agent)
         earned[h] += total

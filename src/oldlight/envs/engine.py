@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 from oldlight.envs.traffic import Traffic
 from oldlight.losses import BurstyLoss, Loss
 from oldlight.problem import ImpairedMDP
-from oldlight.simulation import World, _cumulative
+from oldlight.simulation import World, cumulative_of
 
 Ints = NDArray[np.int64]
 Mask = NDArray[np.bool_]
@@ -46,9 +46,9 @@ class Engine:
             seen[:] = loss.rates(H)
         elif isinstance(loss, BurstyLoss):
             seen[0], seen[1], link = loss.seen_good, loss.seen_bad, (loss.bad, loss.to_bad, loss.to_good)
-        self._start = (_cumulative(problem.initial), _cumulative(law.first), np.array(problem.pending, dtype=np.int64))
+        self._start = (cumulative_of(problem.initial), cumulative_of(law.first), np.array(problem.pending, dtype=np.int64))
         self.model = self._kernels.Model(
-            world.index, world.cumulative, np.ascontiguousarray(world.rewards), _cumulative(law.interarrival), seen, *link,
+            world.index, world.cumulative, np.ascontiguousarray(world.rewards), cumulative_of(law.interarrival), seen, *link,
             loss is not None, law.cap, lead, problem.actuation, late_rewards,
         )  # fmt: skip
         self.past = np.zeros((4, lead + H + 1 + problem.actuation, n), dtype=np.int32)

@@ -2,8 +2,8 @@
 """Many impaired processes at once, compiled; `oldlight.envs.engine` says what it does.
 
 `past[what, row, e]` is what happened in environment e: STATE, ACTION (by the step that it acts on), SETTLES and LOST of the step in
-row i, which is step i − lead. `agent[what, e]` is its present: rows 0..4 are those of `oldlight.simulation_kernels` (whose `_draw` and
-`_observe` are used): the newest visible step t (−lead−1 for none), the queue's length, a code that stays 0 here, the wait, the
+row i, which is step i − lead. `agent[what, e]` is its present: rows 0..4 are those of `oldlight.simulation_kernels` (whose `draw` and
+`observe` are used): the newest visible step t (−lead−1 for none), the queue's length, a code that stays 0 here, the wait, the
 newest settled step; then the time, whether the link is bad, the first step whose reward has not been paid, and the step that
 settled just now. `streams[what, e]` are random states of the process, the delays and the losses of environment e alone
 (SplitMix64), so that none depends on the others.
@@ -14,7 +14,7 @@ from typing import NamedTuple
 import numba as nb
 import numpy as np
 
-from oldlight.simulation_kernels import _draw, _observe
+from oldlight.simulation_kernels import draw, observe
 
 STATE, ACTION, SETTLES, LOST = 0, 1, 2, 3  # past
 NEWEST, LENGTH, WAITED, SETTLED, CLOCK, BAD, PAID, ARRIVAL = 0, 1, 3, 4, 5, 6, 7, 8  # agent
@@ -74,7 +74,7 @@ def _losing(i, e, model, agent, streams):
 def _hear(e, w, A, model, past, agent):
     """What reaches the agent at time w."""
     settled = agent[SETTLED, e]
-    _observe(e, w, model.lead, A, model.loses, past[LOST], past[SETTLES], agent)
+    observe(e, w, model.lead, A, model.loses, past[LOST], past[SETTLES], agent)
     agent[ARRIVAL, e] = agent[SETTLED, e] if agent[SETTLED, e] > settled else NOTHING
 
 
@@ -86,20 +86,20 @@ def begin(who, initial, first, pending, model, past, agent, streams):
     for e in range(len(who)):
         if not who[e]:
             continue
-        past[STATE, 0, e] = _draw(initial, _uniform(streams, PROCESS, e))
+        past[STATE, 0, e] = draw(initial, _uniform(streams, PROCESS, e))
         agent[:, e] = 0
         agent[NEWEST, e], agent[LENGTH, e], agent[SETTLED, e] = -lead - 1, lead + model.ahead, -lead - 1
         for i in range(lead):
             a = min(np.int64(_uniform(streams, PROCESS, e) * A), A - 1)
             row = past[STATE, i, e] * A + a
-            k = _draw(model.cumulative[0, row], _uniform(streams, PROCESS, e))
+            k = draw(model.cumulative[0, row], _uniform(streams, PROCESS, e))
             past[STATE, i + 1, e] = model.index[0, row, k]
             past[ACTION, i, e], past[SETTLES, i, e], past[LOST, i, e] = a, i, 0
         for i in range(model.ahead):
             past[ACTION, lead + i, e] = pending[i]
         late = lead
         if lead == 0 and len(first) > 1:
-            late = min(_draw(first, _uniform(streams, DELAY, e)), model.cap)
+            late = min(draw(first, _uniform(streams, DELAY, e)), model.cap)
         past[SETTLES, lead, e] = late
         past[LOST, lead, e] = _losing(0, e, model, agent, streams)
         _hear(e, 0, A, model, past, agent)
@@ -127,7 +127,7 @@ def step(skip, actions, model, past, agent, streams, rewards, over):
         s = np.int64(past[STATE, i, e])
         row = s * A + a
         at = min(w, model.index.shape[0] - 1)
-        k = _draw(model.cumulative[at, row], _uniform(streams, PROCESS, e))
+        k = draw(model.cumulative[at, row], _uniform(streams, PROCESS, e))
         past[STATE, i + 1, e] = model.index[at, row, k]
         settle = past[SETTLES, i, e] + 1
         if random_link:
@@ -136,7 +136,7 @@ def step(skip, actions, model, past, agent, streams, rewards, over):
                 min(s, model.interarrival.shape[1] - 1),
                 min(a, model.interarrival.shape[2] - 1),
             )
-            settle += _draw(model.interarrival[law], _uniform(streams, DELAY, e))
+            settle += draw(model.interarrival[law], _uniform(streams, DELAY, e))
             settle = min(settle, w + 1 + model.cap)
         past[SETTLES, i + 1, e] = settle
         past[LOST, i + 1, e] = _losing(w + 1, e, model, agent, streams)

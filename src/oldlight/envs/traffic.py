@@ -23,7 +23,7 @@ from numpy.typing import NDArray
 from oldlight.channels import Channel, ConstantDelay, DelayChannel
 from oldlight.delay_law import DelayLaw
 from oldlight.losses import BurstyLoss, Loss, LossChannel
-from oldlight.simulation import _cumulative
+from oldlight.simulation import cumulative_of
 
 STEPS = 64  # a law is first written out for this many
 LONGEST = 2**20  # and at most for this many: what takes longer never arrives
@@ -170,5 +170,5 @@ class Traffic:
 
 def _row(pmf: NDArray[np.float64]) -> Any:
     """Running sums to look a draw up in: a list where that is quicker."""
-    sums = _cumulative(pmf)
+    sums = cumulative_of(pmf)
     return sums.tolist() if len(sums) <= 4096 else sums

@@ -46,7 +46,11 @@ class Engine:
             seen[:] = loss.rates(H)
         elif isinstance(loss, BurstyLoss):
             seen[0], seen[1], link = loss.seen_good, loss.seen_bad, (loss.bad, loss.to_bad, loss.to_good)
-        self._start = (cumulative_of(problem.initial), cumulative_of(law.first), np.array(problem.pending, dtype=np.int64))
+        self._start = (
+            cumulative_of(problem.initial),
+            cumulative_of(law.first),
+            np.array(problem.pending, dtype=np.int64),
+        )
         self.model = self._kernels.Model(
             world.index, world.cumulative, np.ascontiguousarray(world.rewards), cumulative_of(law.interarrival), seen, *link,
             loss is not None, law.cap, lead, problem.actuation, late_rewards,

@@ -28,7 +28,7 @@ import numpy as np
 
 from oldlight import checks
 from oldlight.information import Information
-from oldlight.learners.augmented_ucbvi import AugmentedTable, grown
+from oldlight.learners.augmented_table import AugmentedTable, grown
 from oldlight.learners.protocol import Episode, Setting
 from oldlight.policies import TablePolicy
 
@@ -63,7 +63,7 @@ class AugmentedQLearning:
         return self._policy.action(info)
 
     def see(self, episode: Episode) -> None:
-        from oldlight.learners import augmented_kernels as kernels
+        from oldlight.learners import augmented_q_kernels as kernels
 
         self._make_room()
         table, H = self.table, self.setting.horizon

@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 
 import oldlight as ol
+from browser import check_page, chromium
 
 pytest.importorskip("pyarrow")
 pytest.importorskip("plotly")
@@ -95,6 +96,15 @@ def test_the_page(folder: Path, tmp_path: Path) -> None:
     for name in names:
         assert (tmp_path / "figures" / f"{name}.pdf").read_bytes()[:4] == b"%PDF"
         assert "<svg" in (tmp_path / "figures" / f"{name}.svg").read_text(encoding="utf-8")
+
+
+def test_the_page_in_a_browser(folder: Path, tmp_path: Path) -> None:
+    """What `make demo` ends with, opened as a reader would: drawn, without an error, legends and tables alive."""
+    page = paper_page.paper_page(folder).write(tmp_path / "report.html")
+    with chromium() as browser:
+        found = check_page(page, browser)
+    assert found["plots"] == 13
+    assert found["tables"] >= 6
 
 
 def test_the_page_of_any_study(tmp_path: Path) -> None:

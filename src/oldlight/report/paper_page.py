@@ -139,10 +139,10 @@ def _table(page: Page, found: Sequence[Result]) -> None:
         "around 0."
     )
     titles = ["process", "channel", "printed ×10⁻⁴", "Monte Carlo ×10⁻⁴", "± sd of 5", "exact ×10⁻⁴"]
-    page.table(Table(titles, _gap_rows(found, PRINTED), "Gap on the paper's chains, ×10⁻⁴."))
+    page.table(Table(titles, gap_rows(found, PRINTED), "Gap on the paper's chains, ×10⁻⁴."))
 
 
-def _gap_rows(found: Sequence[Result], wanted: Any) -> list[list[Any]]:
+def gap_rows(found: Sequence[Result], wanted: Any) -> list[list[Any]]:
     order = [f"delay {d}" for d in TABLE] + [f"p = {p}" for p in BERNOULLI]
     rows = []
     for (instance, channel), cells in summary.groups(found, "instance", "channel").items():
@@ -167,7 +167,7 @@ def _sensing(page: Page, regret: Sequence[Result], table: Sequence[Result]) -> N
     )
     chains = [name for (name,) in summary.groups(table, "instance") if name not in PRINTED]
     titles = ["process", "channel", "Monte Carlo ×10⁻⁴", "± sd of 5", "exact ×10⁻⁴"]
-    page.table(Table(titles, _gap_rows(table, chains), "Gap on the sensing chain, ×10⁻⁴."))
+    page.table(Table(titles, gap_rows(table, chains), "Gap on the sensing chain, ×10⁻⁴."))
     order = [f"delay {d}" for d in TABLE] + [f"p = {p}" for p in BERNOULLI]
     series = []
     for name in chains:

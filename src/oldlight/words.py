@@ -338,7 +338,7 @@ def imported(name: str, otherwise: str) -> Callable[..., Any]:
     """What `module:name` stands for, the module found from the current folder too."""
     module, colon, attribute = name.partition(":")
     if not colon or not all(part.isidentifier() for part in [*module.split("."), attribute]):
-        raise ValueError(f"{otherwise}; your own is given as module:name")
+        raise ValueError(f"{otherwise} (your own is given as module:name)")
     if "" not in sys.path and str(Path.cwd()) not in sys.path:
         sys.path.insert(0, str(Path.cwd()))
     try:

@@ -36,7 +36,7 @@ from oldlight.policies import TablePolicy
 class AugmentedQLearning:
     """Optimistic Q-learning on the augmented table; see the module's text."""
 
-    def __init__(self, c: float = 0.002, *, pooled: bool = False) -> None:
+    def __init__(self, c: float = 0.005, *, pooled: bool = False) -> None:
         self.c = checks.real("c", c)
         if self.c < 0:
             raise ValueError(f"c is {self.c:.12g}, expected a number ≥ 0")

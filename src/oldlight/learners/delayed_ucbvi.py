@@ -73,6 +73,9 @@ def rewards_in_unit_interval(setting: Setting) -> None:
         )
 
 
+DEFAULT = {"hoeffding": 0.01, "bernstein": 0.02}  # docs/scripts/tune.py
+
+
 class DelayedUCBVI:
     """Algorithm 1; see the module's text for the options."""
 
@@ -98,7 +101,7 @@ class DelayedUCBVI:
             ("clip", clip, ("remaining", "H")),
         ):
             checks.one_of(name, value, allowed)
-        self.c = 0.01 if c is None else checks.positive("c", c)
+        self.c = DEFAULT[bonus] if c is None else checks.positive("c", c)
         if planning == "greedy" and bonus == "bernstein":
             raise ValueError('planning="greedy" goes with bonus="hoeffding"')
         self.bonus, self.planning, self.pooled, self.law = bonus, planning, pooled, law

@@ -188,7 +188,7 @@ class MemorylessUCBVI(_Memoryless):
 
     _kept = ("seen", "number", "paid", "paid_times")
 
-    def __init__(self, c: float = 0.01, *, aligned: bool = False, pooled: bool = False) -> None:
+    def __init__(self, c: float = 0.02, *, aligned: bool = False, pooled: bool = False) -> None:
         super().__init__(c, aligned, pooled)
 
     def _begin(self) -> None:
@@ -242,7 +242,7 @@ class MemorylessQLearning(_Memoryless):
 
     _kept = ("seen",)
 
-    def __init__(self, c: float = 0.002, *, aligned: bool = False, pooled: bool = False) -> None:
+    def __init__(self, c: float = 0.01, *, aligned: bool = False, pooled: bool = False) -> None:
         super().__init__(c, aligned, pooled)
 
     def _begin(self) -> None:

@@ -56,14 +56,18 @@ def channel(given: Any, block: dict[str, Any]) -> Entry:
 
 
 def learner(given: Any, block: dict[str, Any]) -> Entry:
-    """who: name, options that differ from the defaults, fingerprint of the code if it is one's own; seeded."""
+    """who: name, options that differ from the defaults, fingerprint of the code if it is one's own; seeded.
+
+    constants: the numbers and words that a new learner holds, so that another default is another learner.
+    """
     if "episodes" not in block:
         raise ValueError(f"a learner needs a number of episodes, and {block['where']['episodes']} is missing")
     name, options, label = _taken_apart(given, "DelayedUCBVI")
-    learner_of(name, **options)  # refused here, or not at all
+    made = learner_of(name, **options)  # refused here, or not at all
     own = name not in learner_names()
     make = imported(name, "") if own else getattr(learners, name)
     who: dict[str, Any] = {"name": name, "options": chosen(make, options)}
+    who["constants"] = {k: v for k, v in sorted(vars(made).items()) if isinstance(v, bool | int | float | str)}
     if own:
         who["code"] = code_fingerprint(name, make)
     canonical(who)  # what cannot be written down is refused here

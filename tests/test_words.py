@@ -16,7 +16,6 @@ SPOKEN = {
     "geometric:0.3": ol.GeometricDelay(0.3),
     "geometric:0.3+cap:4": ol.GeometricDelay(0.3).capped(4),
     "constant:7+cap:4": ol.ConstantDelay(4),
-    "delays:1=0.3,2=0.7+hold:2+loss:0.25": ol.Lossy(ol.ConstantDelay(2), rate=0.25),
     "heavy:1.5": ol.HeavyTailedDelay(1.5),
     "heavy:1.5,2": ol.HeavyTailedDelay(1.5, 2.0),
     "bernoulli:0.7": ol.BernoulliDelay(0.7),
@@ -92,8 +91,7 @@ def test_a_channel_file(tmp_path: Path) -> None:
         ("none:3", "none is written none"),
         ("constant:1+geometric:0.5", "two delays"),
         ("loss:0.1+seen:0.5", "two losses"),
-        ("cap:2", "changes the delay before it"),
-        ("hold:2", "changes the delay before it"),
+        ("cap:2", "shortens the delay before it"),
         ("bursty:0.1", "bursty has 1 numbers"),
         ("delays:1,2", "'1' has no weight"),
         ("loss:1.5", r"rate is 1.5, expected a number in \[0, 1\]"),
@@ -110,6 +108,8 @@ def test_what_cannot_be_said(words: str, says: str) -> None:
     [
         ({"kind": "constat", "d": 1}, "did you mean constant"),
         ({"d": 1}, "kind = None"),
+        ({"kind": ["x"]}, "kind = "),
+        ({"kind": "empirical", "delays": {"a": 1}}, "'a' is not a number"),
         ({"kind": "constant", "delay": 1}, "unknown key 'delay'; did you mean|unknown key 'delay'; there is d"),
         ({"kind": "constant"}, "missing 1 required"),
     ],
@@ -122,6 +122,7 @@ def test_data_that_is_refused(data: dict[str, object], says: str) -> None:
 def test_processes(tmp_path: Path) -> None:
     assert mdp_of("sensing_chain:0.9") == ol.instances.sensing_chain(0.9)
     assert mdp_of({"name": "center_chain", "p": 0.8, "horizon": 5}) == ol.instances.center_chain(0.8, horizon=5)
+    assert mdp_of("sensing_chain:0.9,horizon=4,n_states=6") == ol.instances.sensing_chain(0.9, horizon=4, n_states=6)
     assert mdp_of("dichotomy:2,5") == ol.instances.dichotomy(2, 5)
     assert mdp_of("gym:FrozenLake-v1@20") == ol.TabularMDP.from_gymnasium("FrozenLake-v1", 20)
     assert mdp_of("oldlight.instances:forest") == ol.instances.forest()
@@ -140,6 +141,8 @@ def test_processes(tmp_path: Path) -> None:
             mdp_of(words)
     with pytest.raises(ValueError, match="sensing_chain has no option 'horizn'; did you mean horizon"):
         mdp_of({"name": "sensing_chain", "horizn": 4})
+    with pytest.raises(TypeError, match="a process is given by name"):
+        mdp_of(3)  # type: ignore[arg-type]
     with pytest.raises(TypeError, match="expected a TabularMDP"):
         mdp_of("builtins:dict")
 

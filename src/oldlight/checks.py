@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import secrets
 from collections.abc import Callable, Sequence
@@ -129,10 +130,19 @@ def frozen(array: NDArray[Any]) -> NDArray[Any]:
 
 
 def write_file(path: str | os.PathLike[str], fill: Callable[[IO[bytes]], object]) -> Path:
-    """Write to a temporary name beside `path`, then move into place: a fault never leaves half a file."""
-    target = Path(path)
+    """Write to a temporary name beside `path`, then move into place: a fault never leaves half a file.
+
+    A link is followed; what is not a file (a device, a pipe) is written to as it is.
+    """
+    target = Path(os.path.realpath(path))
     if not target.parent.is_dir():
-        raise FileNotFoundError(f"{target.parent}: no such folder; make it first")
+        raise FileNotFoundError(f"{Path(path).parent}: no such folder; make it first")
+    if os.path.exists(target) and not os.path.isfile(target):
+        if target.is_dir():
+            raise IsADirectoryError(f"{path} is a folder, expected the name of a file")
+        with open(target, "wb") as stream:
+            fill(stream)
+        return Path(path)
     temporary = target.with_name(f".{target.name}.{secrets.token_hex(6)}.part")
     try:
         with open(temporary, "xb") as stream:
@@ -141,14 +151,13 @@ def write_file(path: str | os.PathLike[str], fill: Callable[[IO[bytes]], object]
             os.fsync(stream.fileno())
         os.replace(temporary, target)
     except OSError as error:  # a full disk, a read-only folder
-        temporary.unlink(missing_ok=True)
         raise OSError(
-            error.errno, f"{target} could not be written ({error.strerror}); what was there before is untouched"
+            error.errno, f"{path} could not be written ({error.strerror}); what was there before is untouched"
         ) from None
-    except BaseException:
-        temporary.unlink(missing_ok=True)
-        raise
-    return target
+    finally:
+        with contextlib.suppress(OSError):
+            temporary.unlink(missing_ok=True)
+    return Path(path)
 
 
 def write_text(path: str | os.PathLike[str], text: str) -> Path:

@@ -205,8 +205,9 @@ def settled_late(problem: ImpairedMDP) -> int:
     if problem.law.constant is None or not (problem.loss and problem.loss.independent):
         raise ValueError(
             f"{problem.channel!r}: loss is planned and valued exactly for independent losses with a constant delay; this "
-            "channel can be simulated: oldlight.simulate(problem, policy, episodes, seed=...). To plan for it, hold every "
-            "observation until it is as old as the longest delay d (a jitter buffer): Lossy(ConstantDelay(d), rate=...)"
+            "channel can be simulated: oldlight.simulate(problem, policy, episodes, seed=...). To plan, hold every observation until "
+            "it is d steps old and count later ones as lost: Lossy(ConstantDelay(d), rate=...); for a measured link "
+            "fit.with_deadline(d), or oldlight trace --deadline d"
         )
     return problem.law.constant
 

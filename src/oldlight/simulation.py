@@ -99,8 +99,16 @@ def simulate(
     workers = thread_count() if threads is None else checks.whole("threads", threads, least=1)
     if player.asks:
         workers = 1  # a Python policy is asked from one thread only
-    with ThreadPoolExecutor(workers) as pool:
-        parts = list(pool.map(lambda chunk: world.play(player, world.draw(seed, chunk[0], player), chunk[1]), chunks))
+
+    def played(chunk: tuple[int, int]) -> tuple[Any, ...]:
+        part = world.play(player, world.draw(seed, chunk[0], player), chunk[1])
+        return part if record else part[:3]
+
+    pool = ThreadPoolExecutor(workers)
+    try:
+        parts = list(pool.map(played, chunks))
+    finally:
+        pool.shutdown(cancel_futures=True)  # Ctrl-C waits for no more than what is being played
     joined: list[Any] = [np.concatenate([p[k].T for p in parts]) if record else None for k in (3, 4, 5)]
     return Simulation(
         np.concatenate([p[0] for p in parts]),

@@ -11,11 +11,11 @@
     trace:link.csv@20      fitted to a measured link at 20 ms        file:link.json      what `oldlight trace` wrote
     mymodule:MyChannel     a channel of your own
 
-and a delay may be followed by "+cap:k" (no delay is longer than k), or by "+hold:k": a jitter buffer that shows every observation when
-it is k steps old, which is the constant delay k if k is at least the longest delay, and can be planned with loss. `channel_of` also takes the same as data, `{"kind": "constant", "d": 2}`; `channel_data`
+and a delay may be followed by "+cap:k": no delay is longer than k. `channel_of` also takes the same as data, `{"kind": "constant", "d": 2}`; `channel_data`
 writes any channel as such a mapping of plain JSON values, and channel_of(channel_data(c)) == c.
 
-**A process** (`mdp_of`): the name of an instance with its arguments, `sensing_chain:0.8` or `{"name": "sensing_chain", "p": 0.8}`;
+**A process** (`mdp_of`): the name of an instance with its arguments, `sensing_chain:0.8`, `sensing_chain:p=0.8,horizon=20` or
+`{"name": "sensing_chain", "p": 0.8}`;
 a file that `TabularMDP.save` wrote; a Gymnasium environment with a table, `gym:FrozenLake-v1@20` (20 steps); `module:function`.
 
 **A learner** (`learner_of`): a name of `oldlight.learners` with its options, or `module:Class`.
@@ -129,13 +129,10 @@ def _spoken(text: str) -> Channel:
     period: float | None = None
     for part in text.split("+"):
         kind, _, rest = part.strip().partition(":")
-        if kind in ("cap", "hold"):
+        if kind == "cap":
             if delay is None:
-                raise ValueError(
-                    f"channel {text!r}: {kind}:{rest} changes the delay before it, e.g. geometric:0.3+{kind}:4"
-                )
-            k = _number(text, kind, rest)
-            delay = delay.capped(k) if kind == "cap" else ConstantDelay(k)
+                raise ValueError(f"channel {text!r}: cap:{rest} shortens the delay before it, e.g. geometric:0.3+cap:4")
+            delay = delay.capped(_number(text, "cap", rest))
             continue
         made = _part(text, kind, rest)
         period = made.period_ms if made.period_ms is not None else period
@@ -225,7 +222,7 @@ def _read(path: Path) -> Any:
 def _from_data(data: Mapping[str, Any]) -> Channel:
     fields = {key: value for key, value in data.items() if key not in ("kind", "period_ms")}
     kind = data.get("kind")
-    if kind not in KINDS:
+    if not isinstance(kind, str) or kind not in KINDS:
         raise ValueError(f"a channel as data has kind = {kind!r}{nearest(str(kind), KINDS)}")
     made, allowed = KINDS[kind]
     for key in fields:
@@ -235,7 +232,7 @@ def _from_data(data: Mapping[str, Any]) -> Channel:
         if key in fields:
             fields[key] = channel_of(fields[key])
     if kind == "empirical":
-        fields = {key: {int(k): w for k, w in value.items()} if isinstance(value, Mapping) else value
+        fields = {key: {_number(f"empirical {key}", kind, str(k)): w for k, w in value.items()} if isinstance(value, Mapping) else value
                   for key, value in fields.items()}  # fmt: skip
     try:
         channel: Channel = made(**fields)
@@ -282,6 +279,10 @@ def mdp_of(given: str | Mapping[str, Any] | TabularMDP) -> TabularMDP:
         if "name" not in arguments:
             raise ValueError(f"a process as data needs a name{nearest('', INSTANCES)}")
         return _made(str(arguments.pop("name")), (), arguments)
+    if not isinstance(given, str):
+        raise TypeError(
+            f"a process is given by name ({', '.join(INSTANCES)}), as data or as a TabularMDP; not {given!r}"
+        )
     if given.startswith("gym:"):
         name, at, steps = given.removeprefix("gym:").partition("@")
         if not at or not steps.isdigit():
@@ -292,7 +293,9 @@ def mdp_of(given: str | Mapping[str, Any] | TabularMDP) -> TabularMDP:
         return TabularMDP.load(path)
     name, _, rest = given.partition(":")
     if name in INSTANCES:
-        return _made(name, tuple(_argument(given, x) for x in rest.split(",")) if rest else (), {})
+        items = [x.partition("=") for x in rest.split(",")] if rest else []
+        named = {key.strip(): _argument(given, value) for key, equals, value in items if equals}
+        return _made(name, tuple(_argument(given, key) for key, equals, _ in items if not equals), named)
     return _made(given, (), {})
 
 

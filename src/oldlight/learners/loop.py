@@ -22,10 +22,10 @@ import signal
 import threading
 import time
 from collections.abc import Callable, Iterable, Iterator
-from concurrent.futures import ProcessPoolExecutor
+from concurrent.futures import ProcessPoolExecutor, wait
 from contextlib import contextmanager
 from functools import lru_cache
-from multiprocessing import get_context
+from multiprocessing import active_children, get_context
 from pathlib import Path
 from typing import Any
 
@@ -205,16 +205,37 @@ def learn_seeds(
     workers: int = 1,
     **options: Any,
 ) -> list[LearningRun]:
-    """One run per seed, in `workers` processes: the same runs, in the same order, as one after the other.
+    """One run per seed, in `workers` processes: the same runs, in the same order, as one after the other. Ctrl-C returns what there is.
 
     `make()` makes a new learner; with several workers it must be importable (a class, or functools.partial of one).
     """
     options.setdefault("best", solve(problem).value)
     tasks = [(problem, make, episodes, seed, options) for seed in seeds]
-    if workers == 1:
-        return [_one(task) for task in tasks]
-    with ProcessPoolExecutor(workers, mp_context=get_context("spawn")) as pool:
-        return list(pool.map(_one, tasks))
+    if workers > 1:
+        return _in_processes(tasks, checks.whole("workers", workers, least=1))
+    runs: list[LearningRun] = []
+    for task in tasks:
+        runs.append(_one(task))
+        if runs[-1].interrupted:
+            break
+    return runs
+
+
+def _in_processes(tasks: list[tuple[Any, ...]], workers: int) -> list[LearningRun]:
+    """Ctrl-C ends the runs that are under way, as in one process, and starts no others."""
+    pool = ProcessPoolExecutor(workers, get_context("spawn"), signal.signal, (signal.SIGINT, signal.SIG_IGN))
+    futures = [pool.submit(_one, task) for task in tasks]
+    try:
+        wait(futures)
+    except KeyboardInterrupt:
+        for future in futures:
+            future.cancel()
+        for worker in active_children():
+            if worker.pid is not None:
+                os.kill(worker.pid, signal.SIGINT)
+    finally:
+        pool.shutdown(cancel_futures=True)
+    return [future.result() for future in futures if not future.cancelled()]
 
 
 def _one(task: tuple[Any, ...]) -> LearningRun:

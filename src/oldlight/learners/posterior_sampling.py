@@ -1,10 +1,10 @@
 """Posterior sampling: draw a process from what is believed of it, plan exactly for the draw, play that plan for an episode.
 
 Prior: each row p_t(·|s, a) is Dirichlet with every parameter 1/S; the posterior adds the counts. Under delay the counts are
-those of hindsight (`learners.counts`) and the plan is the backward pass over all information states. Under loss the counts are
-of pairs seen one after the other, and the plan is the branch and bound of `oldlight.planning.loss`. Rewards and the link are
-known. No bonus: what is not known is drawn differently each time. There is no guarantee in the worst case; the Bayesian regret
-is of order √K.
+those of hindsight (`learners.counts`) and the plan is the backward pass over all information states. Under loss, alone or with a
+constant delay, the counts are of pairs seen one after the other, and the plan is the branch and bound of
+`oldlight.planning.loss`; other links that lose are refused. Rewards and the link are known. No bonus: what is not known is drawn
+differently each time. There is no guarantee in the worst case; the Bayesian regret is of order √K.
 """
 
 from __future__ import annotations
@@ -18,7 +18,9 @@ from oldlight import checks
 from oldlight.learners.counts import DelayCounts
 from oldlight.learners.protocol import Episode, Setting
 from oldlight.learners.tables import Estimate, Tables
+from oldlight.mdp import TabularMDP
 from oldlight.policies import BlackoutPolicy, Policy
+from oldlight.problem import ImpairedMDP
 
 Floats = NDArray[np.float64]
 
@@ -93,22 +95,16 @@ class PosteriorSampling:
             self.estimate = self.tables.sweep(self.model, self.rng)
             self._policy: Policy = self.tables.policy()
             return
-        from oldlight.planning.loss import Search
+        from oldlight.planning.loss import plan_loss
 
         S, A, H = setting.n_states, setting.n_actions, setting.horizon
         P = self._draw(self.number.astype(np.float64)).reshape(-1, S, A, S)
-        assert setting.seen is not None
-        search = Search(P, setting.rewards, setting.seen).run()
-        sequences = np.zeros((H + 1, S, 1, H), dtype=np.int64)
-        for h in range(H):
-            found = search.sequences(h, np.eye(S), np.zeros(S, dtype=np.int64), search.best[h, :, 0])
-            sequences[h + 1, :, 0] = found
-        if setting.seen[0] < 1:
-            sequences[0, 0, 0] = search.sequences(0, setting.initial[None], np.zeros(1, dtype=np.int64))[0]
-        blind = search.bounds(0, setting.initial)[0]
-        known = float(setting.initial @ search.corner[0, 0, :, 0])
-        self.estimate = float(setting.seen[0] * known + (1 - setting.seen[0]) * blind)
-        self._policy = BlackoutPolicy(sequences, A)
+        drawn = TabularMDP(P[0] if self.pooled else P, setting.rewards, horizon=H, initial=setting.initial)
+        problem = ImpairedMDP(drawn, setting.channel, actuation=setting.actuation, pending=setting.pending)
+        plan = plan_loss(problem, 0.0, None, False)
+        assert isinstance(plan.policy, BlackoutPolicy)
+        self.estimate = plan.value
+        self._policy = BlackoutPolicy(plan.policy.sequences, A, plan.policy.late)
 
     def state(self) -> dict[str, Any]:
         if self.setting.seen is None:
@@ -124,4 +120,4 @@ class PosteriorSampling:
             self._policy = self.tables.policy()
         else:
             self.number[:] = state["number"]
-            self._policy = BlackoutPolicy(state["sequences"], self.setting.n_actions)
+            self._policy = BlackoutPolicy(state["sequences"], self.setting.n_actions, self.setting.law.constant or 0)

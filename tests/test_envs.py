@@ -225,6 +225,13 @@ def test_refusals() -> None:
     for make_it in (gym.make, gym.make_vec):
         with pytest.raises(TypeError, match="no keyword 'horizn'; did you mean horizon"):
             make_it("oldlight/SensingChain-v0", horizn=3)
+        for mdp, kind, says in [
+            (3, TypeError, r"a process is given by name \(.*sensing_chain.*; not 3"),
+            ({"transitions": [[[1.0]]], "rewrds": [[0.0]]}, ValueError, "no option 'rewrds'; did you mean rewards"),
+            ({"transitions": [[[1.0]]]}, ValueError, "missing a required argument: 'rewards'"),
+        ]:
+            with pytest.raises(kind, match=says):
+                make_it("oldlight/Tabular-v0", mdp=mdp)
     with pytest.raises(ValueError, match="'cold', 'warm'"):
         make(channel="none", start="hot")
     with pytest.raises(ValueError, match="'immediate', 'delayed'"):

@@ -20,7 +20,7 @@ from scipy import stats
 
 import oldlight as ol
 from conftest import arrays, random_mdp
-from oldlight.envs import AugmentedObservation, AugmentedVectorObservation, ImpairedObservation
+from oldlight.envs import AugmentedObservation, AugmentedVectorObservation, FixedLength, ImpairedObservation, TabularEnv
 from oracle import arrival_law, random_law, return_law
 from test_simulation import chi_square
 
@@ -467,6 +467,95 @@ def test_refusals() -> None:
     run(env)
     with pytest.raises(gym.error.ResetNeeded):
         env.step(0)
+
+
+@pytest.mark.parametrize("actuation", [0, 2])
+def test_a_refused_action_leaves_no_trace(actuation: int) -> None:
+    env, calm = (ImpairedObservation(gym.make("CartPole-v1"), "constant:2", actuation=actuation) for _ in range(2))
+    for one in (env, calm):
+        one.reset(seed=0)
+        one.step(0)
+    for wrong in (7, -1, 0.5, None, [1]):
+        with pytest.raises(ValueError, match=r"action is .*, expected one in Discrete\(2\)"):
+            env.step(wrong)
+    for a in (1, np.int64(0), np.array(1)):
+        shown, other = env.step(a)[0], calm.step(a)[0]
+        assert shown in env.observation_space
+        assert_same(shown, other)
+
+
+@pytest.mark.parametrize("kind", ACTIONS)
+def test_an_action_is_known_by_its_space(kind: str) -> None:
+    """What the space samples is taken, as lists and in other number types too; what it does not hold is refused."""
+    env = ImpairedObservation(CountingEnv(60, actions=kind), "constant:1")
+    env.reset(seed=0)
+    env.action_space.seed(1)
+    inner = env.env.acted  # type: ignore[attr-defined]
+    for n in range(5):
+        action = env.action_space.sample()
+        env.step(action)
+        if isinstance(env.action_space, spaces.Box):
+            env.step(action.astype(np.float64))
+            env.step(action.tolist())
+        done = len(inner)
+        wrong = [None, "left", {}, (), np.full(7, 9.0), [[1], [1, 2]]]
+        if isinstance(env.action_space, spaces.Box):
+            wrong += [action + 100, action * np.nan]
+        for x in wrong:
+            with pytest.raises(ValueError, match="action is"):
+                env.step(x)
+        assert len(inner) == done > n
+
+
+def test_the_environments_own_info_is_not_delayed() -> None:
+    steps = run(ImpairedObservation(CountingEnv(8), "constant:3"))
+    assert [info["step"] for *_, info in steps] == list(range(9))
+    assert told(steps[5][0]) == 2
+
+
+def test_an_error_of_the_environment_leaves_no_action_behind() -> None:
+    class Fails(CountingEnv):
+        def step(self, action: Any) -> Any:
+            if action == 2 and self.i == 1:
+                raise RuntimeError("not now")
+            return super().step(action)
+
+    env = ImpairedObservation(Fails(6), "constant:2")
+    env.reset(seed=0)
+    env.step(0)
+    with pytest.raises(RuntimeError, match="not now"):
+        env.step(2)
+    assert env.step(1)[0]["actions"].tolist() == [0, 1]
+
+
+@pytest.mark.parametrize("clock", [False, True])
+def test_no_step_goes_beyond_the_horizon(clock: bool) -> None:
+    env = ImpairedObservation(CountingEnv(9), "loss:1", horizon=3, clock=clock)
+    shown, _ = env.reset(seed=0)
+    for _ in range(3):
+        shown = env.step(0)[0]
+        assert shown in env.observation_space
+    with pytest.raises(ValueError, match=r"longer than the 3 steps of its horizon; .*TimeLimit\(env, 3\)"):
+        env.step(0)
+    assert len(run(ImpairedObservation(CountingEnv(9), "none", horizon=9, clock=clock))) == 10
+
+
+def test_the_longest_episode() -> None:
+    inner = TabularEnv(ol.instances.sensing_chain(0.8, horizon=5))
+    for env, steps in [
+        (CountingEnv(7), None),
+        (gym.make("CartPole-v1"), 500),
+        (gym.make("CartPole-v1").unwrapped, None),  # without the limit that its spec names
+        (TimeLimit(TimeLimit(CountingEnv(9), 4), 8), 4),
+        (inner, 5),
+        (TimeLimit(inner, 8), 5),
+        (FixedLength(TimeLimit(inner, 8), 12), 12),
+        (TimeLimit(FixedLength(inner, 12), 8), 8),
+    ]:
+        wrapped = ImpairedObservation(env, "none", clock=True)
+        assert wrapped.horizon == steps
+        if steps is not None and steps < 20:
+            assert all(shown in wrapped.observation_space for shown, *_ in run(wrapped, action=0))
 
 
 # -- delays and losses against their laws -----------------------------------------------------------------------------

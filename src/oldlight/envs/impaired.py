@@ -13,9 +13,10 @@ way is delivered in `info`.
 arrives brings all rewards up to its own step that have not been paid (so those of lost observations come with the next). With the
 end of the episode the rest is paid: the return is that of the wrapped environment.
 
-**info** has, at every step, `arrivals`: a list of (step, observation), or (step, None) for one that is now known to be lost. At
-the end it also has everything still under way, so that each step of the episode occurs exactly once; and `hindsight`:
-`observations` (None: lost), `actions` by the step they acted on, `rewards`, and `arrivals`, the times (−1: lost).
+**info** is the wrapped environment's own, which is *not* delayed, and with it at every step `arrivals`: a list of (step, observation),
+or (step, None) for one that is now known to be lost. At the end it also has everything still under way, so that each step of
+the episode occurs exactly once; and `hindsight`: `observations` (None: lost), `actions` by the step they acted on, `rewards`,
+and `arrivals`, the times (−1: lost).
 
 The link has a random generator of its own, seeded by `reset(seed=...)`; the wrapped environment sees the same seed, the same
 actions and nothing else, so its trajectory is what it would be without the wrapper. Put the wrapper outside of a TimeLimit
@@ -34,6 +35,7 @@ from gymnasium.utils import RecordConstructorArgs
 
 from oldlight import checks
 from oldlight.channels import Channel
+from oldlight.envs.fixed_length import FixedLength
 from oldlight.envs.process import PLACES, REWARDS, as_data
 from oldlight.envs.traffic import Traffic
 from oldlight.envs.view import View, copied
@@ -50,7 +52,8 @@ class ImpairedObservation(gym.Wrapper[Any, Any, Any, Any], RecordConstructorArgs
     zeros, if None). The last ones chosen never act.
     in_order: False lets observations overtake each other: each has a delay of its own (see `oldlight.envs.traffic`).
     queue: how many of the actions since are shown; None: all that can matter, at most 64; 0: none.
-    clock: show the time too. horizon: the longest episode; None: that of the environment's time limit, if it has one.
+    clock: show the time too. horizon: the longest episode, a step beyond it is refused; None: that of the environment's time
+    limit, if it has one.
     hindsight: False forgets what has been delivered, for long episodes of images; then there is no info["hindsight"].
     """
 
@@ -137,11 +140,21 @@ class ImpairedObservation(gym.Wrapper[Any, Any, Any, Any], RecordConstructorArgs
         return self._shown(), info
 
     def step(self, action: Any) -> tuple[Any, float, bool, bool, dict[str, Any]]:
+        """One step. What the action space does not hold is refused, and so is a step beyond `horizon`; then nothing has changed."""
         if not self._playing:
             raise gym.error.ResetNeeded("the episode has ended, or never begun: call reset() first")
-        self._chosen.append(copied(action))
-        acts = self._chosen[self._now]
-        observation, reward, terminated, truncated, info = self.env.step(copied(acts) if self.actuation else action)
+        if self._now == self.horizon:
+            raise ValueError(
+                f"the episode is longer than the {self.horizon} steps of its horizon; say how long it can be, horizon=..., or end it: "
+                f"gymnasium.wrappers.TimeLimit(env, {self.horizon}) inside"
+            )
+        if not _holds(self.env.action_space, action):
+            clip = ", e.g. by gymnasium.wrappers.ClipAction" if isinstance(self.env.action_space, spaces.Box) else ""
+            raise ValueError(f"action is {action!r}, expected one in {self.env.action_space}{clip}")
+        chosen = copied(action)
+        acts = copied(self._chosen[self._now]) if self.actuation else action
+        observation, reward, terminated, truncated, info = self.env.step(acts)
+        self._chosen.append(chosen)
         where = (self._state, int(acts) - int(self.env.action_space.start)) if self._tabular else (0, 0)  # type: ignore[attr-defined]
         self._now += 1
         self._rewards.append(float(reward))
@@ -209,15 +222,15 @@ def longest_episode(env: gym.Env[Any, Any]) -> int | None:
     """The environment's limit on its steps, or None."""
     from oldlight.envs.tabular import TabularEnv
 
-    if isinstance(env.unwrapped, TabularEnv):
-        return env.unwrapped.horizon
-    inner: Any = env
-    while isinstance(inner, gym.Wrapper):
-        if isinstance(inner, gym.wrappers.TimeLimit):
-            return int(inner._max_episode_steps)
-        inner = inner.env
-    limit = None if env.spec is None else env.spec.max_episode_steps
-    return None if limit is None else int(limit)
+    if isinstance(env, FixedLength | TabularEnv):
+        return env.horizon
+    if not isinstance(env, gym.Wrapper):
+        return None
+    inside = longest_episode(env.env)
+    if not isinstance(env, gym.wrappers.TimeLimit):
+        return inside
+    limit = int(env._max_episode_steps)
+    return limit if inside is None else min(limit, inside)
 
 
 def _first_action(space: spaces.Space[Any]) -> Any:
@@ -235,6 +248,23 @@ def _first_action(space: spaces.Space[Any]) -> Any:
     if isinstance(space, spaces.Tuple):
         return tuple(_first_action(part) for part in space.spaces)
     raise ValueError(f"late actions in {space}: say which are under way at the start, pending=[...]")
+
+
+def _holds(space: spaces.Space[Any], action: Any) -> bool:
+    """Is this an action of the space? A Box need not be given numbers of exactly its type."""
+    if isinstance(space, spaces.Dict):
+        same = isinstance(action, Mapping) and action.keys() == space.spaces.keys()
+        return same and all(_holds(part, action[key]) for key, part in space.spaces.items())
+    if isinstance(space, spaces.Tuple):
+        same = isinstance(action, tuple | list) and len(action) == len(space.spaces)
+        return same and all(_holds(part, value) for part, value in zip(space.spaces, action, strict=True))
+    try:
+        if isinstance(space, spaces.Box):
+            given = np.asarray(action)
+            action = given.astype(space.dtype) if np.can_cast(given.dtype, space.dtype, "same_kind") else given
+        return bool(space.contains(action))
+    except (TypeError, ValueError):  # rows of different length, for example
+        return False
 
 
 def _as_action(space: spaces.Space[Any], given: Any) -> Any:

@@ -17,7 +17,7 @@ from oldlight.envs.engine import Engine
 from oldlight.envs.view import View
 from oldlight.mdp import TabularMDP
 from oldlight.problem import ImpairedMDP, WarmStart
-from oldlight.words import channel_data, channel_of, mdp_of, nearest
+from oldlight.words import called, channel_data, channel_of, mdp_of, nearest
 
 REWARDS = ("immediate", "delayed")
 STARTS = ("cold", "warm")
@@ -83,7 +83,8 @@ def split_keywords(
 def read_mdp(given: TabularMDP | Mapping[str, Any] | str) -> TabularMDP:
     """A process, its words, or its data: {"name": ...} or the arguments of `TabularMDP`."""
     if isinstance(given, Mapping) and "transitions" in given:
-        return TabularMDP(**given)
+        made: TabularMDP = called("mdp", TabularMDP, (), given)
+        return made
     return mdp_of(given)
 
 

@@ -183,3 +183,13 @@ def test_no_scheduler_at_that_address(tmp_path: Path) -> None:
         pytest.raises(ConnectionError, match="no dask scheduler answers"),
     ):
         run_study(load_study(KEYS), tmp_path / "runs", engine="dask", scheduler="tcp://127.0.0.1:9", progress=False)
+
+
+@pytest.mark.parametrize("address", ["nonsense", "smoke://here:8786", "tcp://here:99999", "tcp://here:port"])
+def test_what_is_no_address_is_refused_before_a_client_is_made(
+    address: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A client that was half made would hold up the end of the program for a minute, and then print a traceback."""
+    monkeypatch.setattr(distributed, "Client", lambda *args, **options: pytest.fail("a client was made"))
+    with pytest.raises(ValueError, match=rf"scheduler is '{address}', expected an address such as tcp://"):
+        run_study(load_study(KEYS), tmp_path / "runs", engine="dask", scheduler=address, progress=False)

@@ -71,6 +71,7 @@ def _client(workers: int, scheduler: str | None) -> Iterator[Any]:
         raise ImportError('the dask engine needs the package distributed: pip install "oldlight[dask]"') from None
     dask: Any = distributed  # its functions have no types
     if scheduler is not None:
+        _check_address(scheduler)
         try:
             client = dask.Client(scheduler, set_as_default=False)
         except (OSError, ValueError) as error:
@@ -84,6 +85,23 @@ def _client(workers: int, scheduler: str | None) -> Iterator[Any]:
         dask.Client(cluster, set_as_default=False) as client,
     ):
         yield client
+
+
+def _check_address(scheduler: str) -> None:
+    """Refuse what is no address before there is a Client, which would try for a minute to close what it never opened."""
+    from distributed.comm.addressing import parse_address, parse_host_port
+    from distributed.comm.registry import get_backend
+
+    try:
+        scheme, place = parse_address(scheduler)
+        get_backend(scheme)
+        _, port = parse_host_port(place)
+        if not 0 < port < 2**16:
+            raise ValueError(f"port {port} is not in 1..65535")
+    except ValueError as error:
+        raise ValueError(
+            f"scheduler is {scheduler!r}, expected an address such as tcp://10.0.0.1:8786 ({error})"
+        ) from None
 
 
 @contextlib.contextmanager

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 import pickle
+import re
 import subprocess
 import sys
 from pathlib import Path
@@ -463,6 +464,7 @@ def refusals() -> list[tuple[str, Any, str]]:
         ("did", (2, 0), "did: step is 2, expected a whole number in 0..1"),
         ("did", (0, 5), "did: action is 5, expected a whole number in 0..4"),
         ("reset", ([1],), "past has 1 actions, expected one per step before the start: 0"),
+        ("reset", (3,), "past is 3, expected a list of actions, one per step before the start: 0"),
     ]
 
 
@@ -501,8 +503,18 @@ def test_the_end_of_an_episode() -> None:
 def test_a_warm_start_needs_its_past() -> None:
     problem, policy = chain(1, start=ol.WarmStart())
     controller = Controller(problem, policy)
-    with pytest.raises(ValueError, match=r"a warm start begins with reset\(past\): the 1 actions before the start"):
-        controller.observe(-1, 0)
+    for name, given in [
+        ("observe", (-1, 0)),
+        ("lost", (-1,)),
+        ("act", ()),
+        ("act", (0,)),
+        ("tick", (0,)),
+        ("did", (-1, 2)),
+        ("episode", (problem,)),
+    ]:
+        with pytest.raises(ValueError, match=r"a warm start begins with reset\(past\): the 1 actions before the start"):
+            getattr(controller, name)(*given)
+    assert (controller.report().refused, controller.report().ticks, controller.step) == (7, 0, 0)
     with pytest.raises(ValueError, match="past has 0 actions, expected one per step before the start: 1"):
         controller.reset()
     with pytest.raises(ValueError, match=r"past\[0\] is 5"):
@@ -529,6 +541,8 @@ def test_what_it_takes() -> None:
         Controller(problem.mdp, policy)  # type: ignore[arg-type]
     with pytest.raises(ValueError, match="skipped is 5"):
         Controller(problem, policy, skipped=5)
+    with pytest.raises(TypeError, match=r"Controller.episode takes an ImpairedMDP, not something of type int"):
+        Controller(problem, policy).episode(3)  # type: ignore[arg-type]
     with pytest.raises(ValueError, match="no such episode"):
         Controller(problem, policy).episode(ol.ImpairedMDP(problem.mdp.replace(horizon=4), ol.ConstantDelay(2)))
 
@@ -825,22 +839,91 @@ def test_damaged_files_are_named(tmp_path: Path) -> None:
         np.savez(path, **{k: v for k, v in (arrays | changes).items() if v is not None})
         return path
 
+    numbers, offset, root = arrays["numbers"], arrays["offset"], arrays["root"]
+
+    def number(i: int, value: int) -> dict[str, Any]:
+        return {"numbers": np.where(np.arange(8) == i, value, numbers)}
+
+    one_missing = offset.copy()
+    one_missing[5] = -1
     for changes, says in [
-        ({"kind": np.array("oldlight.TablePolicy")}, "expected a saved oldlight Controller"),
+        ({"kind": np.array("guess")}, "kind is 'guess', expected a saved oldlight Controller$"),
         ({"likely": None}, "damaged, 'likely' is missing or cut off"),
-        ({"numbers": arrays["numbers"][:3]}, "damaged, 'numbers' is missing or cut off"),
-        ({"numbers": np.append(9, arrays["numbers"][1:])}, "version is 9; this oldlight reads version 1"),
+        ({"numbers": numbers[:3]}, "damaged, 'numbers' is missing or cut off"),
+        (number(0, 9), "version is 9; this oldlight reads version 1"),
+        *(({name: value}, rf"its arrays do not fit together \('{name}' is wrong\)") for name, value in [
+            ("table", arrays["table"] + 5),
+            ("table", arrays["table"].astype(float)),
+            ("table", arrays["table"][:, None]),
+            ("likely", arrays["likely"] + 20),
+            ("policy", np.array("guess")),
+            ("pending", np.array([9, 9])),
+            ("pending", np.array([-1])),
+            ("offset", np.full_like(offset, -1)),
+            ("offset", one_missing),
+            ("offset", offset[:-1]),
+            ("offset", root),
+            ("offset", np.where(offset == offset.max(), len(arrays["table"]) - 499, offset)),
+            ("root", np.where(root == root.max(), len(arrays["table"]), root)),
+            ("root", root[:-1]),
+        ]),
         ({"table": arrays["table"][:-5]}, "its arrays do not fit together"),
-        ({"table": arrays["table"] + 5}, "its arrays do not fit together"),
-        ({"likely": arrays["likely"] + 20}, "its arrays do not fit together"),
-        ({"policy": np.array("guess")}, "its arrays do not fit together"),
-    ]:
+        ({"offset": np.full_like(offset, -1), "root": np.full_like(root, -1)}, "'offset' is wrong"),
+        (number(2, 0), "'numbers' is wrong"),
+        (number(4, -1), "'numbers' is wrong"),
+        (number(6, 20), "'numbers' is wrong"),
+    ]:  # fmt: skip
         with pytest.raises(ValueError, match=says):
             Controller.load(saved(**changes))
     with pytest.raises(FileNotFoundError, match="no such file"):
         Controller.load(tmp_path / "nowhere.npz")
     with pytest.raises(ValueError, match="a policy written in Python cannot be saved"):
         Controller(problem, ol.FunctionPolicy(lambda info: 0, 5)).save(tmp_path / "f.npz")
+
+
+def test_damaged_chances_are_named(tmp_path: Path) -> None:
+    problem, policy = chain(1)
+    chances = ol.TablePolicy(policy.layout, chances=np.eye(5)[policy.actions])
+    good = Controller(problem, chances).save(tmp_path / "plan.npz")
+    assert Controller.load(good).act() in range(5)
+    with np.load(good) as data:
+        arrays = {key: data[key] for key in data.files}
+    for table in (
+        arrays["table"][:, :4],
+        0.9 * arrays["table"],
+        2 * arrays["table"] - 0.2,
+        arrays["table"].astype(int),
+    ):
+        np.savez(tmp_path / "damaged.npz", **(arrays | {"table": table}))
+        with pytest.raises(ValueError, match="'table' is wrong"):
+            Controller.load(tmp_path / "damaged.npz")
+
+
+def test_a_file_of_a_policy_is_refused_with_the_way_out(tmp_path: Path) -> None:
+    for channel in (ol.ConstantDelay(1), ol.Loss(seen=0.5)):
+        problem = ol.ImpairedMDP(ol.instances.sensing_chain(0.8, horizon=4), channel)
+        policy: Any = ol.solve(problem).policy
+        path = policy.save(tmp_path / "best.npz")
+        with pytest.raises(ValueError, match="expected a saved oldlight Controller") as refused:
+            Controller.load(path)
+        way = re.search(r"Controller\(problem, load_policy\(.*?\)\)\.save\(FILE\)", str(refused.value))
+        assert way is not None
+        assert str(refused.value).endswith("oldlight plan --controller FILE")
+        names = {
+            "Controller": Controller,
+            "load_policy": ol.load_policy,
+            "problem": problem,
+            "FILE": tmp_path / "c.npz",
+        }
+        assert Controller.load(eval(way[0], names)).act() == Controller(problem, policy).act()
+
+
+def test_a_plan_of_many_steps_is_read_without_a_warning(tmp_path: Path) -> None:
+    mdp = random_mdp(np.random.default_rng(0), 2, 5, 3)
+    problem = ol.ImpairedMDP(ol.TabularMDP(mdp.transitions[0], mdp.rewards[0], horizon=600), ol.ConstantDelay(1))
+    path = Controller(problem, ol.solve(problem).policy).save(tmp_path / "plan.npz")
+    with np.errstate(all="raise"):  # 5^599 is more than a float holds
+        Controller.load(path)
 
 
 def test_the_report_reads_well() -> None:

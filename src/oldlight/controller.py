@@ -49,7 +49,7 @@ from oldlight.controller_tables import Tables, tables_of
 from oldlight.information import Information
 from oldlight.learners.protocol import Episode
 from oldlight.policies import Policy
-from oldlight.problem import ImpairedMDP
+from oldlight.problem import ImpairedMDP, checked_problem
 
 LEAP = 100_000  # ticks that may be skipped at once
 
@@ -114,6 +114,8 @@ class Controller:
     def episode(self, problem: ImpairedMDP) -> Episode:
         """What this episode has revealed so far, as learners take it (`learner.see`): every step that has been acted on. States
         that never came are −1, like lost ones. `problem` says what the rewards were."""
+        checked_problem(problem, "Controller.episode")
+        self._must_have_begun()
         memory, lead = self._memory, self.tables.lead
         sizes = (problem.horizon, problem.n_states, problem.n_actions, problem.lead)
         if self._end is None or sizes != (self._end, self.tables.n_states, self.tables.n_actions, lead):
@@ -138,9 +140,15 @@ class Controller:
         """An episode begins. After a warm start `past` is the actions of the steps −lead..−1; the first thing to observe is then
         the state of step −lead."""
         lead, A = self.tables.lead, self.tables.n_actions
-        if len(past) != lead:
-            raise self._no(f"past has {len(past)} actions, expected one per step before the start: {lead}")
-        done = [self._whole(f"past[{i}]", a, 0, A - 1) for i, a in enumerate(past)]
+        try:
+            given = list(past)
+        except TypeError:
+            raise self._no(
+                f"past is {past!r}, expected a list of actions, one per step before the start: {lead}"
+            ) from None
+        if len(given) != lead:
+            raise self._no(f"past has {len(given)} actions, expected one per step before the start: {lead}")
+        done = [self._whole(f"past[{i}]", a, 0, A - 1) for i, a in enumerate(given)]
         self._memory.begin(done or list(self.tables.pending))
         self._again, self._begun = False, True
 
@@ -172,6 +180,7 @@ class Controller:
 
     def did(self, step: int, action: int) -> None:
         """What the process really did at `step`, where it was not what `act` said."""
+        self._must_have_begun()
         memory = self._memory
         if not memory.actions:
             raise self._no("did: nothing has been done yet")
@@ -180,6 +189,7 @@ class Controller:
 
     def tick(self, step: int) -> None:
         """It is tick `step` now. Ticks may be skipped, and the one just decided may be repeated."""
+        self._must_have_begun()
         now = self._whole("tick", step, 0, None if self._end is None else self._end - self._actuation - 1)
         ahead = now - self.step
         if ahead < -1:
@@ -200,6 +210,8 @@ class Controller:
             self._again = False
             report.repeated += 1
             return memory.actions[-1]
+        if not self._begun:
+            self._must_have_begun()
         if self._end is None:
             memory.forget()
         elif memory.h >= self._end:
@@ -223,10 +235,13 @@ class Controller:
             self._report.refused += 1
             raise
 
-    def _begun_step(self, name: str, step: Any) -> int:
-        """A step that has begun: −lead up to the current tick; after the last decision, up to the last step."""
+    def _must_have_begun(self) -> None:
         if not self._begun:
             raise self._no(f"a warm start begins with reset(past): the {self.tables.lead} actions before the start")
+
+    def _begun_step(self, name: str, step: Any) -> int:
+        """A step that has begun: −lead up to the current tick; after the last decision, up to the last step."""
+        self._must_have_begun()
         newest = self.step if self._end is None or self._memory.h < self._end else self._end - 1
         return self._whole(name, step, -self.tables.lead, newest)
 

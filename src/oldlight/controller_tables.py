@@ -29,6 +29,7 @@ against the best endless policy; from time 0 on that is at most twice the proces
 from __future__ import annotations
 
 import os
+from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -110,8 +111,14 @@ class Tables:
     def load(cls, path: str | os.PathLike[str]) -> Tables:
         """Read what `save` wrote; numpy is all that it needs."""
         data = checks.load_arrays(path, needs=("kind",))
-        if str(data["kind"]) != KIND:
-            raise ValueError(f"{path}: kind is {str(data['kind'])!r}, expected a saved oldlight Controller")
+        kind = str(data["kind"])
+        if kind != KIND:
+            policy = kind in ("oldlight.TablePolicy", "oldlight.BlackoutPolicy")
+            out = (
+                f"; make one of this policy and its problem: Controller(problem, load_policy({str(path)!r})).save(FILE)"
+            )
+            out += ", or plan again with oldlight plan --controller FILE"
+            raise ValueError(f"{path}: kind is {kind!r}, expected a saved oldlight Controller{out if policy else ''}")
         sizes = {"numbers": 8, "bound": 2, "policy": 1, "why_it_ends": 1}
         for key in ("policy", "numbers", "pending", "bound", "why_it_ends", "table", "offset", "root", "likely"):
             if key not in data or (key in sizes and data[key].size != sizes[key]):
@@ -130,21 +137,44 @@ class Tables:
 
     def _check(self, path: str | os.PathLike[str]) -> None:
         """Refuse a file whose arrays do not fit together: a controller must not find out while it runs."""
-        times = self.horizon if self.hold < 0 else self.hold + 1
-        S, A, table = self.n_states, self.n_actions, self.table
-        good = self.likely.ndim == 3 and self.likely.shape[0] in (1, self.horizon) and self.likely.shape[1:] == (S, A)
-        good = good and bool((self.likely < S).all() and (self.likely >= 0).all())
-        if self.kind == SEQUENCES:
-            rows = self.horizon + 1 if self.hold < 0 else 2
-            good = good and table.shape == (rows, S, A**self.late, self.horizon)
+        for name, good in self._parts():
+            if not good:
+                raise ValueError(f"{path}: damaged, its arrays do not fit together ({name!r} is wrong)")
+
+    def _parts(self) -> Iterator[tuple[str, bool]]:
+        """The parts of a file by name, and whether each fits those before it."""
+        H, S, A, table = self.horizon, self.n_states, self.n_actions, self.table
+        yield "policy", self.kind in (ACTIONS, CHANCES, SEQUENCES)
+        yield "numbers", min(H, S, A) >= 1 and self.lead >= 0 and 0 <= self.late <= H and -1 <= self.hold < H
+        yield "numbers", 0 <= self.first_state < S
+        yield "pending", all(0 <= a < A for a in self.pending)
+        yield "likely", self.likely.shape in ((1, S, A), (H, S, A)) and _all_below(self.likely, S)
+        if self.kind == CHANCES:
+            yield "table", table.ndim == 2 and table.shape[1] == A and table.dtype.kind == "f"
+            sums = table.sum(axis=1)
+            yield "table", bool((table >= 0).all() and (np.abs(sums - 1) <= checks.SUM_TOLERANCE).all())
         else:
-            good = good and self.offset.ndim == 3 and len(self.offset) == len(self.root) == times
-            good = good and self.offset.max(initial=-1) < len(table) and self.root.max(initial=-1) < len(table)
-            good = good and table.shape[1:] == ((A,) if self.kind == CHANCES else ())
-        if self.kind in (ACTIONS, SEQUENCES):
-            good = good and table.dtype.kind in "iu" and bool((table < A).all() and (table >= 0).all())
-        if not good or self.kind not in (ACTIONS, CHANCES, SEQUENCES):
-            raise ValueError(f"{path}: damaged, its arrays do not fit together")
+            yield "table", _all_below(table, A)
+        if self.kind == SEQUENCES:
+            yield "table", table.shape == (H + 1 if self.hold < 0 else 2, S, A**self.late, H)
+            return
+        yield "table", self.kind == CHANCES or table.ndim == 1
+        times = H if self.hold < 0 else self.hold + 1
+        yield "offset", self.offset.dtype.kind in "iu" and self.offset.ndim == 3 and len(self.offset) == times
+        yield "root", self.root.dtype.kind in "iu" and self.root.shape == (times,)
+        h, m = np.arange(times), np.arange(self.offset.shape[1])
+        with np.errstate(over="ignore"):  # where the blocks end
+            block_ends, root_ends = self.offset + S * float(A) ** m[:, None], self.root + float(A) ** h
+        yield "offset", bool(((block_ends <= len(table)) | (self.offset < 0)).all())
+        yield "root", bool(((root_ends <= len(table)) | (self.root < 0)).all())
+        has_block = np.any((self.offset >= 0).any(axis=2) & (m <= h[:, None] + self.lead), axis=1)
+        has_place = has_block | (self.root >= 0)
+        yield "offset", bool(has_place[len(self.pending) :].all() and (self.hold < 0 or has_block[-1]))
+
+
+def _all_below(values: NDArray[Any], n: int) -> bool:
+    """Are these whole numbers in 0..n−1?"""
+    return values.dtype.kind in "iu" and bool((values >= 0).all() and (values < n).all())
 
 
 def tables_of(problem: ImpairedMDP, policy: Any) -> Tables:

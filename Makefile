@@ -48,5 +48,5 @@ $(VENV)/.deep: pyproject.toml $(VENV)/.dev
 	touch $@
 
 clean:
-	rm -rf $(VENV) .venv-rlberry out runs build dist .pytest_cache .mypy_cache .ruff_cache .hypothesis
+	rm -rf $(VENV) .venv-rlberry out build dist .pytest_cache .mypy_cache .ruff_cache .hypothesis
 	find . -name __pycache__ -type d -prune -exec rm -rf {} +

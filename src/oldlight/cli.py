@@ -11,7 +11,8 @@ Nothing heavy is imported before a command needs it, so that --help answers at o
 from __future__ import annotations
 
 import sys
-from typing import Annotated
+import warnings
+from typing import Annotated, Any
 
 import typer
 
@@ -39,10 +40,10 @@ def options(
 
 def main() -> None:
     """The entry point: what goes wrong is said in one paragraph, with the exit code that fits."""
+    warnings.showwarning = _warned
     try:
         code = app(standalone_mode=False, prog_name="oldlight")
     except (KeyboardInterrupt, typer.Abort):
-        tell("Interrupted.")
         code = 130
     except Exception as error:
         show_usage = getattr(error, "show", None)  # what the parser itself refuses
@@ -53,9 +54,18 @@ def main() -> None:
             raise
         else:
             words = str(error.args[0]) if isinstance(error, KeyError) and error.args else str(error)
+            if isinstance(error, OSError) and error.strerror:
+                words = error.strerror if error.filename is None else f"{error.filename}: {error.strerror}"
             tell(f"Error: {words or type(error).__name__}")
             code = 1
+    if code == 130:
+        tell("Interrupted.")
     sys.exit(code if isinstance(code, int) else 0)
+
+
+def _warned(message: Warning | str, *about: Any, **more: Any) -> None:
+    """A warning as a line of text, without the place in the source."""
+    tell(f"Warning: {message}")
 
 
 if __name__ == "__main__":

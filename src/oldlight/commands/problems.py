@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import partial
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
@@ -20,6 +21,7 @@ from oldlight.commands.shared import (
     problem_of,
     said,
     show,
+    targets,
     tell,
 )
 
@@ -33,10 +35,11 @@ def plan(
     channel: Channel = "none",
     warm: Warm = False,
     actuation: Late = 0,
-    tolerance: Annotated[float, typer.Option(help="Loss only: stop when the value is known to within this.")] = 0.0,
-    depth: Annotated[int | None, typer.Option(help="Long delays: remember only this many actions; bounds on both sides.")] = None,
-    max_gb: Annotated[float | None, typer.Option(help="Memory the plan may take; refused beforehand if it needs more.")] = None,
-    save: Annotated[str | None, typer.Option(metavar="FILE", help="Write the policy, for simulate --policy and the controller.")] = None,
+    tolerance: Annotated[float, typer.Option(min=0, help="Loss only: stop when the value is known to within this.")] = 0.0,
+    depth: Annotated[int | None, typer.Option(min=0, help="Long delays: remember only this many actions; bounds on both sides.")] = None,
+    max_gb: Annotated[float | None, typer.Option(min=1e-9, help="Memory the plan may take; refused beforehand if it needs more.")] = None,
+    save: Annotated[str | None, typer.Option(metavar="FILE", help="Write the policy, for simulate --policy.")] = None,
+    controller: Annotated[str | None, typer.Option(metavar="FILE", help="Write a controller, for oldlight.Controller.load: numpy alone at run time.")] = None,
     as_json: AsJson = None,
     as_csv: AsCsv = None,
 ) -> None:  # fmt: skip
@@ -47,6 +50,7 @@ def plan(
     """
     from oldlight.planning import solve
 
+    targets(save, controller, as_json, as_csv)
     problem = problem_of(process, channel, warm, actuation)
     found = solve(problem, tolerance=tolerance, depth=depth, max_bytes=None if max_gb is None else int(max_gb * 1e9))
     row = {
@@ -67,6 +71,10 @@ def plan(
                 f"--save: a {type(found.policy).__name__} is a function, not a table, and has no file form"
             )
         tell(f"The policy is in {found.policy.save(save)}")
+    if controller is not None:
+        from oldlight.controller import Controller
+
+        tell(f"The controller is in {Controller(problem, found.policy).save(controller)}")
 
 
 @app.command()
@@ -85,6 +93,7 @@ def gap(
     """
     from oldlight.planning.gap import gap as price
 
+    targets(as_json, as_csv)
     rows = []
     for words in channel:
         found = price(problem_of(process, words, warm, actuation))
@@ -118,7 +127,7 @@ def policy_of(problem: ImpairedMDP, name: str) -> Any:
         return solve(problem).policy
     if name == "uniform":
         A = problem.n_actions
-        return FunctionPolicy(lambda info: [1 / A] * A, A)
+        return FunctionPolicy(partial(_always, tuple([1 / A] * A)), A)
     if name in POLICIES:
         return getattr(heuristics, name.replace("-", "_"))(problem)
     from pathlib import Path
@@ -128,6 +137,10 @@ def policy_of(problem: ImpairedMDP, name: str) -> Any:
 
         raise FileNotFoundError(f"{name!r} is neither a file nor a known policy{nearest(name, POLICIES)}")
     return load_policy(name)
+
+
+def _always(chances: tuple[float, ...], info: Any) -> tuple[float, ...]:
+    return chances
 
 
 @app.command()
@@ -177,6 +190,9 @@ def learn(
     seeds: Annotated[int, typer.Option(min=1, help="How many runs; the unit of the ± below.")] = 3,
     seed: Seed = 0,
     every: Annotated[int, typer.Option(min=1, help="Value the policy of every n-th episode only.")] = 10,
+    evaluate: Annotated[str, typer.Option(help="exact, or sampled where the value of a policy is too dear.")] = "exact",
+    best: Annotated[float | None, typer.Option(help="The best executable value, where it is known and too dear to plan.")] = None,
+    actuation: Late = 0,
     workers: Annotated[int, typer.Option(min=1, help="Processes; the numbers do not depend on it.")] = 1,
     save: Annotated[str | None, typer.Option(metavar="FOLDER", help="Write each run as a file.")] = None,
     plot: Annotated[str | None, typer.Option(metavar="FILE", help="Draw the regret curves (png, svg or pdf).")] = None,
@@ -187,7 +203,6 @@ def learn(
 
     [dim]oldlight learn sensing_chain --warm -c constant:2 -l DelayedUCBVI -l PosteriorSampling -o pooled=true --plot regret.png[/dim]
     """
-    from functools import partial
     from pathlib import Path
 
     import numpy as np
@@ -195,14 +210,20 @@ def learn(
     from oldlight.learners import compare, learn_seeds
     from oldlight.words import learner_of
 
-    problem = problem_of(process, channel, warm)
+    targets(as_json, as_csv, pictures=plot)
+    if save is not None and Path(save).exists() and not Path(save).is_dir():
+        raise typer.BadParameter(f"{save} is a file, expected a folder", param_hint="--save")
+    problem = problem_of(process, channel, warm, actuation)
     options = dict(said("--option", _option, item) for item in option)
+    own = {name: {k: v for k, v in options.items() if takes(name, k)} for name in learner}
     for name in learner:
-        said("--learner", learner_of, name, **options)
+        others = {k: v for k, v in options.items() if not any(k in found for found in own.values())}
+        said("--learner", learner_of, name, **own[name], **others)  # what no learner has is refused
     rows, shown, labels = [], [], []
     for name in learner:
-        runs = learn_seeds(problem, partial(learner_of, name, **options), episodes,
-                           seeds=range(seed, seed + seeds), workers=workers, every=every)  # fmt: skip
+        runs = learn_seeds(problem, partial(learner_of, name, **own[name]), episodes,
+                           seeds=range(seed, seed + seeds), workers=workers, every=every, evaluate=evaluate,
+                           **({} if best is None else {"best": best}))  # fmt: skip
         last = [run.regret[-1] for run in runs]
         rows.append({
             "learner": name,
@@ -210,7 +231,7 @@ def learn(
             "runs": len(runs),
             "regret": float(np.mean(last)),
             "± sd over seeds": float(np.std(last, ddof=1)) if len(last) > 1 else None,
-            "last gap %": float(100 * np.mean([run.gaps[-1] for run in runs]) / abs(runs[0].best)),
+            "last gap %": float(100 * np.mean([run.gaps[-1] for run in runs]) / abs(runs[0].best)) if runs[0].best else None,
             "best value": runs[0].best,
             "episodes/s": float(1 / np.mean([np.median(run.seconds) for run in runs])),
         })  # fmt: skip
@@ -236,6 +257,21 @@ def learn(
         raise KeyboardInterrupt
 
 
+def takes(name: str, option: str) -> bool:
+    """Has the learner this option?"""
+    import inspect
+
+    from oldlight import learners
+    from oldlight.words import imported, learner_names
+
+    make = (
+        getattr(learners, name)
+        if name in learner_names()
+        else said("--learner", imported, name, f"unknown learner {name!r}")
+    )
+    return option in inspect.signature(make).parameters
+
+
 def _option(item: str) -> tuple[str, Any]:
     import json
 
@@ -250,7 +286,10 @@ def _option(item: str) -> tuple[str, Any]:
 
 @app.command("list")
 def list_() -> None:
-    """Processes, channels, learners and policies that have a name here."""
+    """Processes, channels, learners and policies that have a name here.
+
+    [dim]oldlight list [/dim]
+    """
     import inspect
 
     from rich.table import Table

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import sys
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Annotated, Any
@@ -71,6 +72,26 @@ def problem_of(process: str, channel: str, warm: bool, actuation: int = 0) -> Im
     return made
 
 
+def targets(*files: str | None, pictures: str | None = None) -> None:
+    """Refuse, before any work, a file that could not be written afterwards."""
+    from pathlib import Path
+
+    for file in (*files, pictures):
+        if file is None or file == "-":
+            continue
+        if Path(file).is_dir():
+            raise typer.BadParameter(f"{file} is a folder, expected the name of a file")
+        if not Path(file).absolute().parent.is_dir():
+            raise typer.BadParameter(f"{Path(file).parent}: no such folder; make it first")
+    if pictures is not None and Path(pictures).suffix not in (".png", ".svg", ".pdf"):
+        raise typer.BadParameter(f"{pictures}: expected a name that ends in .png, .svg or .pdf", param_hint="--plot")
+
+
+def finite(value: Any) -> Any:
+    """JSON knows neither NaN nor infinity."""
+    return None if isinstance(value, float) and not math.isfinite(value) else value
+
+
 def show(rows: list[dict[str, Any]], title: str, as_json: str | None, as_csv: str | None) -> None:
     """The rows as a table, unless they go to the terminal for a program; and to the files."""
     import csv
@@ -79,6 +100,7 @@ def show(rows: list[dict[str, Any]], title: str, as_json: str | None, as_csv: st
 
     from oldlight.checks import write_text
 
+    rows = [{key: finite(value) for key, value in row.items()} for row in rows]
     columns = list(dict.fromkeys(key for row in rows for key in row))
     text = io.StringIO()
     writer = csv.DictWriter(text, columns, lineterminator="\n")

@@ -28,8 +28,12 @@ Retry = Annotated[bool, typer.Option("--retry-failed", help="Try again what fail
 
 
 def _run(study: Any, out: str, engine: str, scheduler: str | None, workers: int | None, retry: bool) -> Any:
+    from oldlight.checks import one_of
     from oldlight.studies import run_study
 
+    said("--engine", one_of, "engine", engine, ("local", "dask"))
+    if scheduler is not None and engine != "dask":
+        raise typer.BadParameter("only --engine dask has a scheduler", param_hint="--scheduler")
     now = run_study(study, out, engine=engine, scheduler=scheduler, workers=workers, retry_failed=retry)
     tell(str(now))
     for failure in now.failed[:5]:

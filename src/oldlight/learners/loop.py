@@ -22,7 +22,7 @@ import signal
 import threading
 import time
 from collections.abc import Callable, Iterable, Iterator
-from concurrent.futures import ProcessPoolExecutor, wait
+from concurrent.futures import FIRST_COMPLETED, Future, ProcessPoolExecutor, wait
 from contextlib import contextmanager
 from functools import lru_cache
 from multiprocessing import active_children, get_context
@@ -224,18 +224,28 @@ def learn_seeds(
 def _in_processes(tasks: list[tuple[Any, ...]], workers: int) -> list[LearningRun]:
     """Ctrl-C ends the runs that are under way, as in one process, and starts no others."""
     pool = ProcessPoolExecutor(workers, get_context("spawn"), signal.signal, (signal.SIGINT, signal.SIG_IGN))
-    futures = [pool.submit(_one, task) for task in tasks]
+    left, running = dict(enumerate(tasks)), dict[Future[LearningRun], int]()
+    runs: dict[int, LearningRun] = {}
+    stopping = False
     try:
-        wait(futures)
-    except KeyboardInterrupt:
-        for future in futures:
-            future.cancel()
-        for worker in active_children():
-            if worker.pid is not None:
-                os.kill(worker.pid, signal.SIGINT)
+        while left or running:
+            for worker in (
+                active_children() if stopping else ()
+            ):  # again and again: a worker that begins does not hear it yet
+                if worker.pid is not None:
+                    os.kill(worker.pid, signal.SIGINT)
+            try:
+                while left and len(running) < workers:  # no more: one that waits in the pool could not be called back
+                    k = min(left)
+                    running[pool.submit(_one, left.pop(k))] = k
+                for future in wait(running, 0.5 if stopping else None, FIRST_COMPLETED).done:
+                    runs[running.pop(future)] = future.result()
+            except KeyboardInterrupt:
+                stopping = True
+                left.clear()
     finally:
         pool.shutdown(cancel_futures=True)
-    return [future.result() for future in futures if not future.cancelled()]
+    return [runs[k] for k in sorted(runs)]
 
 
 def _one(task: tuple[Any, ...]) -> LearningRun:

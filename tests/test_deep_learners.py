@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import math
+import random
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -54,6 +56,39 @@ def test_what_each_agent_looks_at() -> None:
     assert all_known[0] > 4
     with pytest.raises(ValueError, match="observation is 'everything', expected one of"):
         make(POLE, "constant:2", "everything")
+
+
+def test_actions_that_are_numbers() -> None:
+    found = train(Environment("Pendulum-v1", ol.ConstantDelay(1)), 1, settings={"n_steps": 128}, **SHORT)
+    assert np.isfinite(found["returns"]).all()
+    assert math.isnan(found["optimum"])
+
+
+def test_a_link_that_is_only_simulated_has_no_optimum() -> None:
+    found = train(Environment(CHAIN, ol.BurstyLoss(0.1, 0.5)), 1, algorithm="DQN", **SHORT)
+    assert np.isfinite(found["returns"]).all()
+    assert math.isnan(found["optimum"])
+
+
+@pytest.mark.parametrize(
+    ("changes", "says"),
+    [
+        ({"settings": {"n_stepz": 3}}, "unexpected keyword argument 'n_stepz'"),
+        ({"algorithm": "DQN", "instance": "env:Pendulum-v1"}, "DQN on env:Pendulum-v1 behind none: AssertionError"),
+        ({}, ""),
+    ],
+)
+def test_what_the_library_refuses_is_found_before_training(changes: dict[str, Any], says: str) -> None:
+    options = {key: value for key, value in changes.items() if key != "instance"}
+    task = {"name": "oldlight.deep:train", "label": options.get("algorithm", "PPO"), **options}
+    study = load_study({"name": "s", "instances": [changes.get("instance", f"env:{POLE}")], "tasks": [task]})
+    before = random.getstate()  # the library seeds it, too
+    if says:
+        with pytest.raises(ValueError, match=says):
+            study.check()
+    else:
+        study.check()
+    assert random.getstate() == before
 
 
 def test_the_study_and_its_page(tmp_path: Path) -> None:

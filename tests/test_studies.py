@@ -115,6 +115,11 @@ def dies(problem, *, how):
     if how == "exits": os._exit(3)
     return {"ok": 1}
 
+def wades(problem, seed, *, deep=0): return {"depth": deep}
+def too_deep(problem, *, deep=0):
+    if deep > problem.horizon: raise ValueError(f"deep is {deep}, expected at most {problem.horizon}")
+wades.refuse = too_deep
+
 def square(problem): return {"matrix": np.zeros((2, 2))}
 def seven(problem): return 7
 """
@@ -226,6 +231,46 @@ def test_what_would_be_refused_later_is_refused_before_work(
         run_study(study, tmp_path / "runs", progress=False)
     assert says in str(caught.value)
     assert not list((tmp_path / "runs" / "cells").iterdir())
+
+
+DEEP = {"name": "oldlight.deep:train"}
+
+
+@pytest.mark.parametrize(
+    ("instance", "options", "says"),
+    [
+        ("env:CartPole-v1", {"algorithm": "A2C"}, "algorithm is 'A2C', expected one of 'PPO', 'DQN'"),
+        ("env:CartPole-v1", {"observation": "foo"}, "observation is 'foo', expected one of"),
+        ("env:CartPole-v1", {"steps": 0}, "steps is 0, expected a whole number ≥ 1"),
+        ("env:CartPol-v1", {}, "Environment `CartPol` doesn't exist. Did you mean: `CartPole`?"),
+        ("sensing_chain:0.8", {}, 'takes an environment by its id, not ImpairedMDP; as an instance: "env:'),
+        ("env:CartPole-v1", {}, "stable_baselines3 is not installed; deep learners need: pip install 'oldlight[deep]'"),
+    ],
+)
+def test_mistakes_of_a_deep_learner_are_found_before_training(
+    instance: str, options: dict[str, Any], says: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    pytest.importorskip("gymnasium")
+    monkeypatch.setitem(sys.modules, "stable_baselines3", None)  # as if the extra were not there
+    study = load_study({"name": "s", "instances": [instance], "channels": ["constant:1"], "tasks": [DEEP | options]})
+    with pytest.raises(ValueError) as caught:
+        study.check()
+    assert says in str(caught.value)
+    assert str(caught.value).startswith("study: oldlight.deep:train")
+
+
+def test_a_task_of_ones_own_refuses_before_work(own: Path, inline: None) -> None:
+    """Its `refuse` is given the problem and its options, without the seed."""
+    given = {"learners": None, "channels": ["constant:1"]}
+    study = small_study(tasks=[{"name": "heron:wades", "deep": 5}, {"name": "heron:square"}], **given)
+    with pytest.raises(
+        ValueError, match=r"study: heron:wades\(deep=5\) on small behind constant:1: deep is 5, expected at most 4"
+    ):
+        run_study(study, own / "runs", progress=False)
+    assert not list((own / "runs" / "failed").iterdir())  # not even what would have failed was begun
+    assert run_study(
+        small_study(tasks=[{"name": "heron:wades", "deep": 4}], **given), own / "runs", progress=False
+    ).complete
 
 
 # -- ids and luck ------------------------------------------------------------------------------------------------------

@@ -6,9 +6,9 @@
     observation = "newest"      the newest observation alone, as if it were the current one: what is usually tried
 
 `train` is a task of a study (`docs/studies/deep.toml`) on an `Environment`, an id behind a channel. It returns the mean return of the greedy policy at `points` moments of the
-training, each over `test_episodes` episodes of a separate environment behind the same link. On a process with a table it also
-returns the exact optimum behind that link and with full information (`oldlight.solve`), so that a learning curve can be
-drawn under the value that no learner can exceed.
+training, each over `test_episodes` episodes of a separate environment behind the same link. On a process with a table that can be
+planned it also returns the exact optimum behind that link and with full information (`oldlight.solve`), so that a learning curve
+can be drawn under the value that no learner can exceed. `train.refuse` lets a study find mistakes before it trains.
 
 Tabular environments show the clock too: with a finite horizon the best action depends on the time that is left. Needs the extra
 `deep` (stable-baselines3 with torch).
@@ -16,6 +16,7 @@ Tabular environments show the clock too: with a finite horizon the best action d
 
 from __future__ import annotations
 
+import contextlib
 from typing import Any
 
 import numpy as np
@@ -66,22 +67,14 @@ def train(
     settings: dict[str, Any] | None = None,
 ) -> dict[str, Any]:
     """Train for `steps` steps; `settings` go to the algorithm. Returns steps[k], returns[k] and optimum, full_optimum (NaN: unknown)."""
-    checks.one_of("algorithm", algorithm, tuple(SETTINGS))
-    checks.whole("points", points, least=1)
-    for name, value in (("steps", steps), ("test_episodes", test_episodes)):
-        checks.whole(name, value, least=1)
-    try:
-        import stable_baselines3 as sb3
-        import torch
-    except ModuleNotFoundError as error:
-        raise ModuleNotFoundError(
-            f"{error.name} is not installed; deep learners need: pip install 'oldlight[deep]'"
-        ) from None
-    torch.set_num_threads(1)
+    _at_least_one(steps=steps, points=points, test_episodes=test_episodes)
     luck = seed % 2**31
-    world, exam = (make(problem.id, problem.channel, observation, seed=x) for x in (luck, luck + 1))
-    kind = getattr(sb3, algorithm)
-    model = kind("MlpPolicy", world, seed=luck, device="cpu", verbose=0, **SETTINGS[algorithm] | (settings or {}))
+    model, world = _begun(problem, luck, algorithm, observation, settings)
+
+    import torch
+
+    torch.set_num_threads(1)
+    exam = make(problem.id, problem.channel, observation, seed=luck + 1)
     at, mean = [0], [_mean_return(model, exam, test_episodes)]
     for k in range(1, points + 1):
         model.learn(steps * k // points - model.num_timesteps, reset_num_timesteps=k == 1, progress_bar=False)
@@ -97,6 +90,50 @@ def train(
     }
 
 
+def refuse(
+    problem: Any,
+    *,
+    algorithm: str = "PPO",
+    observation: str = "augmented",
+    settings: dict[str, Any] | None = None,
+    **numbers: int,
+) -> None:
+    """Refuse, before any training, what `train` with these options would refuse: a study asks for it."""
+    _at_least_one(**numbers)
+    _, world = _begun(problem, None, algorithm, observation, settings)
+    world.close()
+
+
+train.refuse = refuse  # type: ignore[attr-defined]
+
+
+def _at_least_one(**numbers: int) -> None:
+    for name, value in numbers.items():
+        checks.whole(name, value, least=1)
+
+
+def _begun(
+    problem: Any, luck: int | None, algorithm: str, observation: str, settings: dict[str, Any] | None
+) -> tuple[Any, Any]:
+    """A model that has learnt nothing yet, and its environment; without `luck` no generator is touched."""
+    checks.one_of("algorithm", algorithm, tuple(SETTINGS))
+    if not isinstance(problem, Environment):
+        raise ValueError(
+            f"oldlight.deep:train takes an environment by its id, not {type(problem).__name__}; as an instance: "
+            '"env:CartPole-v1", or "env:oldlight/SensingChain-v0" for a process with a table'
+        )
+    world = make(problem.id, problem.channel, observation, seed=luck)
+    try:
+        import stable_baselines3 as sb3
+    except ModuleNotFoundError as error:
+        raise ModuleNotFoundError(
+            f"{error.name} is not installed; deep learners need: pip install 'oldlight[deep]'"
+        ) from None
+    kind = getattr(sb3, algorithm)
+    model = kind("MlpPolicy", world, seed=luck, device="cpu", verbose=0, **SETTINGS[algorithm] | (settings or {}))
+    return model, world
+
+
 def _mean_return(model: Any, env: Any, episodes: int) -> float:
     total = 0.0
     for _ in range(episodes):
@@ -104,18 +141,19 @@ def _mean_return(model: Any, env: Any, episodes: int) -> float:
         over = False
         while not over:
             action, _ = model.predict(seen, deterministic=True)
-            seen, reward, terminated, truncated, _ = env.step(int(action))
+            seen, reward, terminated, truncated, _ = env.step(action if np.ndim(action) else int(action))
             total += float(reward)
             over = terminated or truncated
     return total / episodes
 
 
 def _optimum(env: Any) -> tuple[float, float]:
-    """The exact values behind the link and with full information, where the environment has a table."""
+    """The exact values behind the link and with full information, where the environment has a table and can be planned."""
     from oldlight.planning.gap import gap
 
     problem = getattr(env.unwrapped, "problem", None)
-    if problem is None:
-        return float("nan"), float("nan")
-    found = gap(problem)
-    return found.impaired, found.full
+    with contextlib.suppress(ValueError):  # too large, or a link that is simulated only: the training still counts
+        if problem is not None:
+            found = gap(problem)
+            return found.impaired, found.full
+    return float("nan"), float("nan")

@@ -5,8 +5,8 @@
 
 Everything that can be wrong is found before work begins: `cells()` builds every process, channel and problem, and finds every
 learner and task with its options; `check()` starts each learner once on each problem (rewards outside [0, 1], a learner for delay
-behind a link that loses) and refuses what will not fit. Names of files in a study, and code of one's own, are looked for in the
-folder of the study's file (for a study given in Python: the current folder).
+behind a link that loses), asks each task whether it refuses it, and refuses what will not fit. Names of files in a study, and code
+of one's own, are looked for in the folder of the study's file (for a study given in Python: the current folder).
 """
 
 from __future__ import annotations
@@ -62,7 +62,7 @@ class Study:
                 with self._at(f"{cell.label} on {cell.instance} behind {cell.channel}"):
                     if cell.kind == "learner":
                         _start(cell)
-                    elif isinstance(cell.problem, ImpairedMDP):
+                    else:
                         tasks.refuse_early(cell.who["name"], cell.problem, cell.who["options"])
 
     def data(self) -> dict[str, Any]:

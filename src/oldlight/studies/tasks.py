@@ -7,7 +7,9 @@ and 1-D arrays:
 
 One that takes `seed` is run once per seed of the study; one that does not draws nothing and is run once. One that takes `episodes`
 is given those of the study, unless it has its own. Names that are `seconds` or end in `_seconds` are times: they are not compared
-when two runs should agree.
+when two runs should agree. A task may have a function `refuse` of the problem and the same options, without the seed:
+
+    my_task.refuse = check                               # raises ValueError; asked before any work, once for each problem
 
     gap        what the impairment costs: full, impaired, gap; with proposition4=true also e1[h], e2[h] and the bound
     solve      the best executable plan: value, lower, upper, exact, information_states, seconds
@@ -102,8 +104,11 @@ def takes(task: Task, option: str) -> bool:
     return option in inspect.signature(task).parameters
 
 
-def refuse_early(name: str, problem: ImpairedMDP, options: Mapping[str, Any]) -> None:
-    """Refuse, before any work is done, what a task of this module would refuse later."""
+def refuse_early(name: str, problem: Any, options: Mapping[str, Any]) -> None:
+    """Refuse, before any work is done, what a task would refuse later; one's own says so by its `refuse`."""
+    refuse = getattr(task_of(name), "refuse", None)
+    if refuse is not None:
+        refuse(problem, **options)
     if name == "evaluate":
         policy_of(options.get("policy", "most_likely"))
     if name == "simulate":

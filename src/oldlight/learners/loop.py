@@ -80,12 +80,18 @@ def learn(
         raise ValueError(
             f'by_start=True takes the exact value of each policy from each start; evaluate is {evaluate!r}, expected "exact"'
         )
-    for method in ("start", "see"):
+    name = learner.__name__ if isinstance(learner, type) else type(learner).__name__
+    if isinstance(learner, type):
+        raise TypeError(f"{name} is a class, expected a learner; write {name}(...)")
+    for method in ("start", "see", "act" if not hasattr(learner, "policy") else "policy"):
         if not hasattr(learner, method):
-            raise TypeError(
-                f"{type(learner).__name__} is not a learner: it has no {method}(); see oldlight.learners.protocol"
-            )
+            other = " and no policy()" if method == "act" else ""
+            raise TypeError(f"{name} is not a learner: it has no {method}(){other}; see oldlight.learners.protocol")
+    if checkpoint is not None and not Path(checkpoint).absolute().parent.is_dir():
+        raise FileNotFoundError(f"checkpoint: {Path(checkpoint).parent}: no such folder; make it first")
     gamma = checks.probability("failure", failure)
+    if gamma == 0:
+        raise ValueError("failure is 0, expected a probability in (0, 1]: no bonus is large enough for certainty")
     optimum = solve(problem).value if best is None else checks.real("best", best)
     world, judge = World(problem), Judge(problem, evaluate, 20_000, seed, by_start)
     rng = np.random.Generator(np.random.PCG64(np.random.SeedSequence(seed, spawn_key=(0, 3))))

@@ -148,6 +148,14 @@ REFUSED = {
         "line 3: received 4 ms before it was sent; both times must be of one clock",
     ),
     "negative": ("delay_ms\n1\n-2\n", "line 3: a delay of -2, expected a number ≥ 0"),
+    "absurd": (
+        "delay_ms\n1\n1e300\n",
+        "line 3: a delay of 1e+300 ms, more than a year; is the unit right? A lost message has an empty cell",
+    ),
+    "absurd, by another clock": (
+        "sent_s,received_s\n0,0.1\n1,1700000000\n",
+        "line 3: a delay of 1.7e+12 ms, more than a year; is the unit right? A lost message has an empty cell",
+    ),
     "too many cells": ("delay_ms\n1\n2,3\n", "line 3: 2 cells, but the first line names 1 columns"),
     "half a number": ("seq,delay_ms\n1,1\n1.5,1\n", "line 3: seq is 1.5, expected a whole number ≥ 0"),
     "numbers far apart": (
@@ -160,6 +168,10 @@ REFUSED = {
     "short ping": (
         "PING h\n64 bytes from h: icmp_seq=1 ttl=1 time=1 ms\n",
         "ping's output with 1 messages; expected at least two lines with icmp_seq=",
+    ),
+    "absurd ping": (
+        f"PING h\n64 bytes from h: icmp_seq=1 ttl=1 time=1 ms\n64 bytes from h: icmp_seq=2 ttl=1 time={'9' * 30} ms\n",
+        "line 3: a delay of 1e+30 ms, more than a year; is the unit right? A lost message has an empty cell",
     ),
     "no number": (
         "PING h\n64 bytes from h: icmp_seq=1 ttl=1 time=1.2.3 ms\n",
@@ -187,6 +199,8 @@ def test_other_refusals(tmp_path: Path) -> None:
     for given, says in [
         ({"delay_ms": [1.0]}, "expected at least two messages"),
         ({"delay_ms": [1.0, -1.0]}, r"delay_ms\[1\] is -1.0, expected a number ≥ 0, or NaN"),
+        ({"delay_ms": [1.0, 1e300]}, r"delay_ms\[1\] is 1e\+300, expected .* at most 3.156e\+10, a year"),
+        ({"delay_ms": [float("inf"), 1.0]}, r"delay_ms\[0\] is inf, expected"),
         ({"delay_ms": [NAN, NAN]}, "no message was received"),
         ({"delay_ms": [1, 2], "sent_ms": [0, 1, 2]}, "sent_ms has 3 entries, expected one per message: 2"),
         ({"delay_ms": [1, 2], "sent_ms": [5, 1]}, r"sent_ms\[1\] is before sent_ms\[0\]"),
@@ -197,6 +211,8 @@ def test_other_refusals(tmp_path: Path) -> None:
         Trace([1, 2, 3]).fit()
     with pytest.raises(ValueError, match="has 3 messages at one per 20 ms, fewer than an episode of 10 ticks"):
         Trace([1, 2, 3]).fit(20)
+    with pytest.raises(ValueError, match=r"at one message per 900 ms there is only one; .* a shorter period_ms"):
+        Trace([1, 2, 3], sent_ms=[0, 20, 40]).fit(900, horizon=1)
     with pytest.raises(ValueError, match="period_ms is 0, expected a number > 0"):
         Trace([1, 2, 3]).fit(0)
     with pytest.raises(ValueError, match="at one message per 20 ms none was received"):
@@ -257,6 +273,15 @@ def test_the_rounding_is_that_of_the_channels() -> None:
         assert fit.channel().period_ms == 20
         assert fit.independent
     assert Trace([1000.0] * 12).fit(20, horizon=4).channel() == ol.ConstantDelay(4)  # what exceeds H is H
+
+
+def test_no_number_is_too_large_or_too_small() -> None:
+    with np.errstate(all="raise"):
+        for delays in ([0.0, 3e10, 5.0, 1e-300], [3e10] * 4):
+            for period in (1e-300, 1e-3, 20.0):
+                fit = Trace(delays, sent_ms=20 * np.arange(4)).fit(period, horizon=1)
+                assert np.isfinite(fit.episodes).all()
+                assert "nan" not in str(fit)
 
 
 def test_a_lost_beginning_is_as_late_as_the_first_received() -> None:
@@ -412,6 +437,10 @@ def test_a_deadline() -> None:
     assert fit.with_deadline(2).period_ms == 20
     with pytest.raises(ValueError, match="d is -1"):
         fit.with_deadline(-1)
+    short = Trace(delays).fit(20, horizon=2)  # a deadline may be longer than the fit's episodes
+    for d in range(6):
+        assert short.with_deadline(d) == fit.with_deadline(d)
+        assert short.lost_by(d) == np.mean([not x <= 20 * d for x in delays])
     problem = ol.ImpairedMDP(ol.instances.sensing_chain(0.8), fit.with_deadline(2))
     assert ol.solve(problem).exact
 
@@ -472,6 +501,15 @@ def test_it_reads_well() -> None:
     assert "lost                 16.67%, one by one" in text
     assert "runs of losses         p = 1 " in text
     assert "channel: Lossy(" in text
+    fit = trace.fit(horizon=3)
+    assert fit.text() == str(fit)
+    first, last = fit.text(deadline=1).splitlines()[-2:]
+    assert first == "with a deadline of 1 ticks (20 ms): 50.00% lost or later"
+    assert last == f"channel: {fit.with_deadline(1)!r}"
+    data = fit.to_dict(deadline=1)
+    assert (data["deadline"], data["lost_by_deadline"]) == (1, 0.5)
+    assert channel_of(data["channel"]) == fit.with_deadline(1)
+    assert fit.to_dict()["deadline"] is None
 
 
 def test_pictures(tmp_path: Path) -> None:

@@ -24,7 +24,7 @@ from numpy.typing import NDArray
 from oldlight import checks
 from oldlight.channels import Channel, EmpiricalDelay
 from oldlight.traces_fit import Fit, fit, save_channel
-from oldlight.traces_read import read_file
+from oldlight.traces_read import YEAR, read_file
 from oldlight.traces_tests import IndependenceTest
 
 Floats = NDArray[np.float64]
@@ -59,10 +59,10 @@ class Trace:
         delay = checks.numbers("delay_ms", delay_ms)
         if delay.ndim != 1 or len(delay) < 2:
             raise ValueError(f"delay_ms has shape {delay.shape}; expected at least two messages")
-        wrong = np.flatnonzero((delay < 0) | np.isinf(delay))
+        wrong = np.flatnonzero((delay < 0) | (delay > YEAR))
         if len(wrong):
             raise ValueError(
-                f"delay_ms[{wrong[0]}] is {delay[wrong[0]]}, expected a number ≥ 0, or NaN for a lost message"
+                f"delay_ms[{wrong[0]}] is {delay[wrong[0]]}, expected a number ≥ 0, or NaN for a lost message; at most {YEAR:.4g}, a year"
             )
         if np.isnan(delay).all():
             raise ValueError("delay_ms is NaN everywhere: no message was received")

@@ -3,7 +3,7 @@
 **From messages to ticks.** At a control period of T milliseconds the observation of a tick is a message sent at that tick, and it can
 be used at the first tick at or after its arrival: r = ⌈delay/T⌉ ticks later. Messages are taken one per period: where they were
 sent more often than that, those in between are left out; where less often, each stands for one tick (and how ticks hang together
-that are closer than the messages is then not in the data: a note says so). What is later than H ticks counts as H.
+that are closer than the messages is then not in the data: a note says so). In an episode of H ticks what is later than H counts as H.
 
 **In order.** The model of `oldlight.channels` uses observations in order, at most one a tick. So an observation waits for the one
 before it: in an episode of H ticks that begins with message j,
@@ -58,6 +58,7 @@ if TYPE_CHECKING:
 
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
+LATEST = 2**31  # ticks; nothing is later
 LEVEL = 0.01  # below this p-value losses are called bursty, and independence rejected
 MOST = 4_000_000  # ticks of overlapping episodes that are looked at
 
@@ -76,11 +77,16 @@ class Fit:
     lost: NDArray[np.bool_]
     notes: tuple[str, ...]
 
+    @property
+    def within(self) -> Ints:
+        """The ticks r of each message, H for all that is later."""
+        return np.minimum(self.late, self.horizon)
+
     @cached_property
     def episodes(self) -> Ints:
         """d_i of every episode, axes (episode, i); they overlap."""
         every = math.ceil(len(self.late) * self.horizon / MOST)
-        windows = np.lib.stride_tricks.sliding_window_view(self.late, self.horizon)[::every]
+        windows = np.lib.stride_tricks.sliding_window_view(self.within, self.horizon)[::every]
         return np.asarray(np.maximum.accumulate(windows, axis=1))
 
     @property
@@ -114,7 +120,7 @@ class Fit:
     def tests(self) -> tuple[IndependenceTest, ...]:
         """How far the data are from what the model draws independently."""
         H, n = self.horizon, len(self.late) // self.horizon
-        d = np.maximum.accumulate(self.late[: n * H].reshape(n, H), axis=1)
+        d = np.maximum.accumulate(self.within[: n * H].reshape(n, H), axis=1)
         waits = np.diff(d, axis=1)
         found = [
             shuffled("delay and next wait", "Δ_i does not depend on d_i", d[:, :-1], waits),
@@ -169,10 +175,13 @@ class Fit:
             return loss
         return Lossy(delay, loss=loss).with_period(self.period_ms)
 
+    def lost_by(self, d: int) -> float:
+        """The share of messages that were lost, or came more than d ticks late."""
+        return float((self.lost | (self.late > d)).mean())
+
     def with_deadline(self, d: int) -> Channel:
         """Observations d ticks old, held if they come sooner, lost if they come later; losses independent, so it can be planned."""
-        checks.whole("d", d)
-        rate = float((self.lost | (self.late > d)).mean())
+        rate = self.lost_by(checks.whole("d", d))
         if rate == 0:
             return ConstantDelay(d).with_period(self.period_ms)
         late = ConstantDelay(d).with_period(self.period_ms)
@@ -184,8 +193,8 @@ class Fit:
 
     # -- for people ---------------------------------------------------------------------------------------------------
 
-    def to_dict(self) -> dict[str, Any]:
-        """Everything as plain JSON values, the channel included."""
+    def to_dict(self, deadline: int | None = None) -> dict[str, Any]:
+        """Everything as plain JSON values, with the channel, or that of a deadline."""
         from oldlight.words import channel_data
 
         return {
@@ -202,7 +211,9 @@ class Fit:
             "tests": [test.to_dict() for test in self.tests],
             "independent": self.independent,
             "distance": self.distance,
-            "channel": channel_data(self.channel()),
+            "deadline": deadline,
+            "lost_by_deadline": None if deadline is None else self.lost_by(deadline),
+            "channel": channel_data(self.channel() if deadline is None else self.with_deadline(deadline)),
             "notes": list(self.notes),
         }
 
@@ -214,6 +225,10 @@ class Fit:
         return figure(self)
 
     def __str__(self) -> str:
+        return self.text()
+
+    def text(self, deadline: int | None = None) -> str:
+        """The trace, the law and the tests for people, with the channel, or that of a deadline."""
         lines = [
             str(self.trace),
             f"at {self.period_ms:g} ms a tick, in episodes of {self.horizon} ticks ({len(self.late):,} ticks measured):",
@@ -232,7 +247,12 @@ class Fit:
         lines.append(
             f"  law of the delay     off by at most {self.distance:.3f} (total variation) at any tick of an episode"
         )
-        lines.append(f"channel: {self.channel()!r}")
+        channel = self.channel() if deadline is None else self.with_deadline(deadline)
+        if deadline is not None:
+            lines.append(
+                f"with a deadline of {deadline} ticks ({deadline * self.period_ms:g} ms): {self.lost_by(deadline):.2%} lost or later"
+            )
+        lines.append(f"channel: {channel!r}")
         return "\n".join(lines)
 
 
@@ -240,11 +260,17 @@ def fit(trace: Trace, period_ms: float | None, horizon: int) -> Fit:
     """See `Trace.fit`."""
     H = checks.whole("horizon", horizon, least=1)
     if period_ms is None and trace.interval_ms is None:
-        raise ValueError(f"{trace.source} does not say when messages were sent; give the control period: period_ms=...")
+        raise ValueError(
+            f"{trace.source} does not say when messages were sent; give the control period: period_ms=..., in words trace:FILE@20"
+        )
     T = checks.positive("period_ms", trace.interval_ms if period_ms is None else period_ms)
     taken = one_per_period(trace.sent_ms, T) if trace.sent_ms is not None else np.arange(len(trace))
     delay = trace.delay_ms[taken]
-    if len(delay) < max(H, 2):
+    if len(delay) < 2:
+        raise ValueError(
+            f"{trace.source}: at one message per {T:g} ms there is only one; measure longer, or give a shorter period_ms"
+        )
+    if len(delay) < H:
         raise ValueError(
             f"{trace.source} has {len(delay)} messages at one per {T:g} ms, fewer than an episode of {H} ticks; "
             "measure longer, or give a shorter horizon"
@@ -252,7 +278,7 @@ def fit(trace: Trace, period_ms: float | None, horizon: int) -> Fit:
     lost = np.isnan(delay)
     if lost.all():
         raise ValueError(f"{trace.source}: at one message per {T:g} ms none was received")
-    ticks = np.ceil(np.where(lost, 0.0, delay) / T - 1e-9).clip(0, H).astype(np.int64)
+    ticks = np.ceil(np.where(lost, 0.0, np.minimum(delay, LATEST * T)) / T - 1e-9).clip(0).astype(np.int64)
     last = np.maximum.accumulate(np.where(lost, -1, np.arange(len(ticks))))
     late = ticks[np.where(last < 0, np.flatnonzero(~lost)[0], last)]
     notes = list(trace.notes)

@@ -9,6 +9,8 @@
 `sent` may also be called send, tx; `received` recv, rx, arrived; `delay` latency, rtt; `seq` sequence, id, index. Times carry their
 unit in the name: _s, _ms, _us or _ns, also as "sent (ms)". An empty cell, or lost, nan, timeout, none, -, means: never received.
 
+A delay of more than a year is a mistake, and refused.
+
 **ping.** Linux (iputils), macOS and busybox: lines with `icmp_seq=7` (or `seq=7`) and `time=12.3 ms`. A number that is missing, is
 answered by an error, or lies beyond the last answer (the closing line says how many were sent), was lost; of doubled answers the
 first counts. With `ping -D` each line has the time when the answer came; otherwise messages were sent at the interval that
@@ -43,6 +45,7 @@ SILENCE = re.compile(
 )
 STAMP = re.compile(r"\[(?P<at>\d+\.\d+)\]")
 CLOSING = re.compile(r"(?P<sent>\d+) packets transmitted.*?(?:time (?P<time>\d+) ?ms)?\s*$")
+YEAR = 365.25 * 24 * 3600e3  # milliseconds; no message is later
 WRAP = 65536  # ping's numbers begin again after this many
 
 
@@ -92,6 +95,7 @@ def _read_csv(source: Path, lines: list[str]) -> Measured:
         if "received" in table and table["received"][-1] < table["sent"][-1]:
             late = table["sent"][-1] - table["received"][-1]
             raise ValueError(f"{where}: received {late:.6g} ms before it was sent; both times must be of one clock")
+        _possible(where, table["received"][-1] - table["sent"][-1] if "received" in table else table["delay"][-1])
     if len(rows) < 3:
         raise ValueError(f"{source}: {len(rows) - 1} messages; expected at least two")
     values = {name: np.array(column) for name, column in table.items()}
@@ -146,6 +150,13 @@ def _cell(where: str, name: str, text: str, scale: float) -> float:
     return value * scale
 
 
+def _possible(where: str, delay: float) -> None:
+    if delay > YEAR:
+        raise ValueError(
+            f"{where}: a delay of {delay:.6g} ms, more than a year; is the unit right? A lost message has an empty cell"
+        )
+
+
 def _by_number(source: Path, seq: Ints, delay: Floats, sent: Floats | None) -> Measured:
     """One entry per number from the first to the last; numbers without a line are lost, of doubled ones the first to come counts."""
     if seq[-1] - seq[0] > 100 * len(seq) + 1000:
@@ -188,6 +199,7 @@ def _read_ping(source: Path, lines: list[str]) -> Measured:
                 raise ValueError(
                     f"{source}, line {n}: time={found['time']!r}, expected a number of milliseconds"
                 ) from None
+            _possible(f"{source}, line {n}", delays[-1])
             came.append(1e3 * float(stamp["at"]) if stamp and answer else np.nan)
     if len(seqs) < 2:
         raise ValueError(

@@ -6,6 +6,7 @@ import contextlib
 import json
 import multiprocessing
 import os
+import pickle
 import re
 import signal
 import socket
@@ -13,6 +14,7 @@ import subprocess
 import sys
 import threading
 import time
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -22,9 +24,10 @@ import pytest
 import oldlight as ol
 from conftest import random_mdp
 from oldlight.controller import Controller
-from oldlight.testbed import TestbedResult, _run, run_testbed
+from oldlight.planning import heuristics
+from oldlight.testbed import TestbedResult, _run, relay_of, run_testbed
 from oldlight.testbed_processes import IN_STEP, Plant
-from oldlight.testbed_wire import PLANT, Delays, Leash, Port, Setup, Stopped
+from oldlight.testbed_wire import PLANT, Delays, Leash, Port, Recorded, Setup, Stopped
 from oldlight.traces import Trace
 
 NAN = float("nan")
@@ -172,15 +175,15 @@ def test_a_recorded_trace() -> None:
     assert result.counts["dropped"] == pytest.approx(0.2 * 1500, abs=4 * np.sqrt(0.16 * 1500))
     assert result.report["counted_along"] == 0
     assert "behind link.csv" in str(result)
+    assert f"(exact) behind the planned link, {channel!r}" in str(result)
+    assert result.agrees is None  # the recording is not the channel that was fitted to it
 
 
 def test_recorded_delays_in_order_and_as_they_came() -> None:
     problem = ol.ImpairedMDP(random_mdp(np.random.default_rng(0), 2, 2, 4), ol.ConstantDelay(0))
     trace = Trace(20.0 * np.array([2, 0, 3, 1, 0]), source="t")
     for in_order, wanted in [(True, [2, 2, 3, 3]), (False, [2, 0, 3, 1])]:
-        from oldlight.testbed import _link
-
-        link = _link(problem.behind(ol.ConstantDelay(0).with_period(20)), trace, in_order, None)
+        link = relay_of(problem.behind(ol.ConstantDelay(0).with_period(20)), trace, in_order=in_order)
         delays = Delays(Setup(problem, None, link, 2, 0, None, 0.0))
         while True:
             delays.begin(0)
@@ -270,6 +273,44 @@ def test_what_fails_in_a_process_is_raised_here() -> None:
     assert multiprocessing.active_children() == []
 
 
+def mostly_right(info: ol.Information) -> Any:
+    return [0.25, 0.75]
+
+
+def half(weight: float, info: ol.Information) -> Any:
+    return [weight, 1 - weight]
+
+
+def test_a_function_of_a_module_travels() -> None:
+    """So do a partial of one and the heuristics; the link given as it is planned keeps the verdict."""
+    problem = problem_of("loss")
+    result = run_testbed(problem, ol.FunctionPolicy(mostly_right, 2), episodes=20, seed=1, link=ol.Loss(seen=0.5))
+    assert result.report["ticks"] == 100
+    assert result.planned is None
+    assert result.agrees is not None
+    for policy in (
+        ol.FunctionPolicy(partial(half, 0.5), 2),
+        *(make(problem) for make in (heuristics.most_likely, heuristics.memoryless, heuristics.open_loop)),
+    ):
+        again = pickle.loads(pickle.dumps(Controller(problem, policy, seed=0)))
+        same = Controller(problem, policy, seed=0)
+        assert [again.act() for _ in range(5)] == [same.act() for _ in range(5)]
+
+
+def test_a_fit_says_how_long_the_ticks_of_a_recording_are() -> None:
+    problem = ol.ImpairedMDP(random_mdp(np.random.default_rng(0), 2, 2, 4), ol.ConstantDelay(1))
+    trace = Trace([15.0] * 40, sent_ms=20.0 * np.arange(40), source="link.csv")
+    for period, ticks in [(20, 1), (10, 2), (5, 3)]:
+        link = relay_of(
+            problem, trace.fit(period, horizon=4), period_ms=40
+        )  # the wall clock may be slower than the recording
+        assert isinstance(link, Recorded)
+        assert set(link.late.tolist()) == {ticks}
+    result = run_testbed(problem, ol.solve(problem).policy, episodes=5, link=trace.fit(10, horizon=4))
+    assert "behind link.csv at 10 ms a tick" in str(result)
+    assert result.report["counted_along"] > 0  # two ticks late, one was planned
+
+
 SCRIPT = """
 import multiprocessing, sys, threading, time
 import numpy as np
@@ -341,10 +382,11 @@ def test_refusals() -> None:
         ({"link": ol.Loss(seen=[0.5] * 4)}, "Loss has 4 rates"),
         ({"link": Trace([1.0, 2.0, 3.0])}, "does not say when messages were sent"),
         ({"link": Trace([1.0, 2.0, 3.0], sent_ms=[0, 1, 2])}, "fewer than an episode of 5 ticks"),
+        ({"link": Trace([1.0, 2.0, 3.0]).fit(1, horizon=2)}, "the trace has 3 ticks, fewer than an episode: 5"),
     ]:
         with pytest.raises(ValueError, match=says):
             run_testbed(problem, policy, **more)
-    with pytest.raises(TypeError, match="link is of type int, expected a channel or a Trace"):
+    with pytest.raises(TypeError, match="link is of type int, expected a channel, a Trace or its fit"):
         run_testbed(problem, policy, link=2)  # type: ignore[arg-type]
     with pytest.raises(ValueError, match="a warm start knows a past that came over the planned link"):
         run_testbed(warm, ol.solve(warm).policy, link=ol.ConstantDelay(1))
@@ -380,6 +422,13 @@ def test_the_result_reads_well() -> None:
     assert not far.agrees
     assert "OUTSIDE the interval" in str(far)
     assert "disturbed  2 episodes" in str(far)
+    other = TestbedResult(
+        returns, Evaluation(4.0, True, 0.0, "", 0), "link.csv", None, 1.0, 0, planned="Loss(seen=0.5)"
+    )
+    assert other.agrees is None
+    assert "  predicted  4 (exact) behind the planned link, Loss(seen=0.5)" in str(other).splitlines()
+    assert (other.to_dict()["planned"], other.to_dict()["agrees"]) == ("Loss(seen=0.5)", None)
+    assert result.to_dict()["planned"] == result.link
 
 
 def test_the_page_runs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:

@@ -3,7 +3,11 @@
 from __future__ import annotations
 
 import re
+import shutil
+import sys
+import warnings
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -16,10 +20,14 @@ pytest.importorskip("plotly")
 
 from oldlight import theory
 from oldlight.report import paper_page, summary
+from oldlight.report.deep_page import deep_page
 from oldlight.report.statements import statements
+from oldlight.report.study_page import commands as commands_of
 from oldlight.report.study_page import study_page
-from oldlight.studies import Result, load_study, results, run_study
+from oldlight.studies import Result, load_study, results, run_study, store
 from oldlight.studies.paper import BERNOULLI, paper_study
+from oldlight.studies.result import pack
+from oldlight.studies.work import Job, Parcel, perform
 
 EXACT = {  # ×10⁴, constant delay 1..4
     "sensing chain, p = 0.99": (75.0, 208.9, 384.3, 585.4),
@@ -78,10 +86,15 @@ def test_learners_of_one_problem_share_their_luck(found: list[Result]) -> None:
         assert len({r.label for r in cells}) == len(cells)
 
 
-def test_the_page(folder: Path, tmp_path: Path) -> None:
+def test_the_page(folder: Path, found: list[Result], tmp_path: Path) -> None:
     page = paper_page.paper_page(folder).write(tmp_path / "report.html")
     text = page.read_text(encoding="utf-8")
+    c = {r.settings["learner"]["constants"]["c"] for r in found if r.block == "figure"}
+    assert len(c) == 1
     for said in (
+        f"here K = 40 episodes, 3 seeds, and c = {c.pop():g}, the default for this bonus",
+        "K = 40 episodes, 2 seeds. The default constants, c: Algorithm 2 (bonus oracle) ",
+        f"oldlight paper --quick --out {folder}\noldlight report {folder}",
         "cannot come from the stated process",
         "2917.9",
         "3280",
@@ -98,6 +111,39 @@ def test_the_page(folder: Path, tmp_path: Path) -> None:
         assert "<svg" in (tmp_path / "figures" / f"{name}.svg").read_text(encoding="utf-8")
 
 
+def test_the_page_of_an_unfinished_study(folder: Path, found: list[Result], tmp_path: Path) -> None:
+    """Sections are there when every cell of theirs is; the rest is named."""
+    place = tmp_path / "runs"
+    shutil.copytree(folder, place)
+    total = len({r.id for r in found})
+    left = {r.id for r in found if r.block in ("price", "late+lossy")}
+    first = next(r.id for r in found if r.block == "loss")  # and one cell of another block
+    for r in found:
+        if r.id not in left | {first}:
+            (place / "cells" / f"{r.id}.parquet").unlink(missing_ok=True)
+    text = paper_page.paper_page(place).write(tmp_path / "report.html").read_text(encoding="utf-8")
+    assert "The study is not finished. Not on this page yet: figure, sensing, table, loss, learners." in text
+    assert f"{len(left) + 1} of {total} cells are finished. What is missing is computed by" in text
+    assert f"oldlight paper --quick --out {place}" in text
+    assert {"price", "late-and-lossy"} <= {path.stem for path in (tmp_path / "figures").iterdir()}
+    for section, there in {
+        "The price of delay": True,
+        "Table 1: the gap": False,
+        "The regret figure": False,
+        "Learning under loss": False,
+    }.items():
+        assert (f">{section}" in text) == there, section
+    for id in left:
+        (place / "cells" / f"{id}.parquet").unlink()
+    assert (
+        "Not on this page yet: figure, sensing, table, loss, learners, price, late+lossy."
+        in paper_page.paper_page(place).html()
+    )
+    (place / "cells" / f"{first}.parquet").unlink()
+    with pytest.raises(ValueError, match=r"no cell of this study is finished yet; oldlight status"):
+        paper_page.paper_page(place)
+
+
 def test_the_page_in_a_browser(folder: Path, tmp_path: Path) -> None:
     """What `make demo` ends with, opened as a reader would: drawn, without an error, legends and tables alive."""
     page = paper_page.paper_page(folder).write(tmp_path / "report.html")
@@ -107,23 +153,120 @@ def test_the_page_in_a_browser(folder: Path, tmp_path: Path) -> None:
     assert found["tables"] >= 6
 
 
+KEYS = {
+    "name": "mine <b>",
+    "instances": ["dichotomy:1"],
+    "channels": ["constant:1", "constant:2"],
+    "learners": ["DelayedUCBVI", {"name": "PosteriorSampling", "label": "<script>alert(1)</script>"}],
+    "tasks": ["gap"],
+    "episodes": 30,
+    "seeds": 2,
+}
+
+
 def test_the_page_of_any_study(tmp_path: Path) -> None:
-    keys = {
-        "name": "mine <b>",
-        "instances": ["dichotomy:1"],
-        "channels": ["constant:1", "constant:2"],
-        "learners": ["DelayedUCBVI", {"name": "PosteriorSampling", "label": "<script>alert(1)</script>"}],
-        "tasks": ["gap"],
-        "episodes": 30,
-        "seeds": 2,
-    }
-    run_study(load_study(keys), tmp_path / "runs", workers=1, progress=False)
+    run_study(load_study(KEYS), tmp_path / "runs", workers=1, progress=False)
     text = study_page(tmp_path / "runs").write(tmp_path / "page.html").read_text(encoding="utf-8")
     assert "<script>alert(1)" not in text
     assert "mine &lt;b&gt;" in text
     assert "Regret on dichotomy:1" in text
+    assert "are finished. What is missing" not in text
     with pytest.raises(ValueError, match="not a folder of results"):
         study_page(tmp_path)
+
+
+@pytest.mark.parametrize(
+    ("given", "runs", "commands"),
+    [
+        ("my study.toml", "runs/my study", ["oldlight run 'my study.toml'", "oldlight report 'runs/my study'"]),
+        ("sub/s.toml", "runs/s", ["oldlight run sub/s.toml", "oldlight report runs/s"]),
+        ("sub/s.toml", "here", ["oldlight run sub/s.toml --out here", "oldlight report here"]),
+        (None, "here", ["run_study(study, 'here')  # in Python: the study is a mapping", "oldlight report here"]),
+        ("paper", "runs/paper", ["oldlight paper", "oldlight report runs/paper"]),
+        ("paper-quick", "out", ["oldlight paper --quick --out out", "oldlight report out"]),
+    ],
+)
+def test_a_page_says_what_makes_it_again(
+    given: str | None, runs: str, commands: list[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The study's file as it was given; `--out` where the folder is not the usual one."""
+    monkeypatch.chdir(tmp_path)
+    keys = {"name": "s", "instances": ["dichotomy:1"], "tasks": ["gap"]}
+    study: Any = keys
+    if given in ("paper", "paper-quick"):
+        study = keys | {"name": paper_study(quick=given != "paper")["name"]}
+    elif given is not None:
+        Path(given).parent.mkdir(exist_ok=True)
+        Path(given).write_text('name = "s"\ninstances = ["dichotomy:1"]\ntasks = ["gap"]\n')
+        study = given
+    store.prepare(Path(runs))
+    loaded = load_study(study)
+    store.write_study(Path(runs), loaded.data(), loaded.cells())
+    assert commands_of(runs) == commands
+
+
+def test_what_is_not_on_a_page_is_said(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Cells that failed, that are not finished, and on the page of deep learners those of other tasks."""
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(sys, "path", list(sys.path))
+    Path("curlew.py").write_text("def fails(problem):\n    raise ValueError('no\\n `mud`')\n")
+    deep = {"name": "oldlight.deep:train", "label": "DQN, newest"}
+    keys = {
+        "name": "s",
+        "instances": ["dichotomy:1"],
+        "channels": ["constant:1"],
+        "tasks": ["gap", "curlew:fails", deep],
+    }
+    cells = load_study(keys).cells()
+    store.prepare(Path("runs"))
+    store.write_study(Path("runs"), load_study(keys).data(), cells)
+    job = Job(str(Path("runs").absolute()), 10.0, ol.__version__)
+    assert perform(Parcel.of(cells[0]), job).kind == "done"
+    failed = perform(Parcel.of(cells[1]), job)
+    store.record_failure(Path("runs"), cells[1], failed.error, failed.traceback)
+    sys.modules.pop("curlew")
+    told = [
+        "1 of 3 cells are finished. What is missing is computed by",
+        "Failed, and not on this page (--retry-failed tries them again):",
+        "<li>curlew:fails on dichotomy:1 behind constant:1, replicate 0: ValueError: no `mud`</li>",
+    ]
+    text = study_page("runs").html()
+    for words in told:
+        assert words in text
+    with pytest.raises(ValueError, match=r"no finished cell of oldlight\.deep:train"):
+        deep_page("runs")
+    trained = {
+        "at": np.array([0, 10]),
+        "returns": np.array([0.0, 1.0]),
+        "final": 1.0,
+        "optimum": 0.0,
+        "full_optimum": 0.0,
+    }
+    store.keep(Path("runs"), cells[2].id, pack(cells[2], trained, 1.0))
+    text = deep_page("runs").html()
+    for words in (
+        *told[1:],
+        "2 of 3 cells",
+        "1 finished cells are not of oldlight.deep:train and are not on this page: gap.",
+    ):
+        assert words in text
+
+
+def test_a_best_value_of_zero_is_no_trouble(tmp_path: Path) -> None:
+    """No warning from shares of nothing, and none from a run of one episode."""
+    nothing = ol.TabularMDP(np.full((2, 2, 2), 0.5), np.zeros((2, 2)), horizon=3)
+    keys = {"name": "s", "instances": [nothing], "learners": ["UniformRandom"], "tasks": ["gap"], "seeds": 2}
+    job = Job(str(tmp_path), 10.0, ol.__version__)
+    for episodes in (1, 100):
+        study = load_study(keys | {"episodes": episodes})
+        store.prepare(tmp_path)
+        store.write_study(tmp_path, study.data(), study.cells())
+        for cell in study.cells():
+            assert perform(Parcel.of(cell), job).kind == "done"
+        with warnings.catch_warnings():
+            warnings.simplefilter("error")
+            text = study_page(tmp_path).html()
+        assert "nan" not in re.sub(r"<script.*?</script>", "", text, flags=re.DOTALL)
 
 
 def test_each_statement_has_a_figure() -> None:

@@ -151,7 +151,7 @@ def paper(
     if not now.complete:
         raise typer.Exit(1)
     tell("Drawing the page ...")
-    page = paper_page(folder, ["oldlight paper" + (" --quick" if quick else "")])
+    page = paper_page(folder)
     typer.echo(f"The page is in {page.write(Path(folder) / 'report.html').absolute()}")
 
 

@@ -10,18 +10,18 @@ import numpy as np
 
 from oldlight.report import summary
 from oldlight.report.charts import Lines, Panels, Reference, Series, seeds_band
+from oldlight.report.markup import plain
 from oldlight.report.page import Page, Table
-from oldlight.report.study_page import made_by
-from oldlight.studies import Result, results
+from oldlight.report.study_page import finished, made_by, missing
+from oldlight.studies import Result
 
 LOOKS = {"full": "dotted", "augmented": "solid", "newest": "broken"}
 
 
-def deep_page(
-    folder: str | os.PathLike[str], commands: Sequence[str] = ("oldlight run docs/studies/deep.toml",)
-) -> Page:
-    """The page of a folder of `oldlight.deep:train` cells."""
-    found = [r for r in results(folder) if "at" in r.columns and "returns" in r.columns]
+def deep_page(folder: str | os.PathLike[str]) -> Page:
+    """The page of a folder of `oldlight.deep:train` cells; it says how many others are in it."""
+    everything = finished(folder)
+    found = [r for r in everything if r.settings.get("task", {}).get("name") == "oldlight.deep:train"]
     if not found:
         raise ValueError(f"{folder}: no finished cell of oldlight.deep:train in it")
     page = Page(
@@ -29,6 +29,10 @@ def deep_page(
         lead="PPO and DQN that see everything, all that an agent behind the link can know (*augmented*), or the newest observation alone. "
         "Each point is the mean return of the greedy policy over test episodes behind the same link.",
     )
+    others = [r for r in everything if r not in found]
+    names = ", ".join(plain(label) for (label,) in summary.groups(others, "label"))
+    more = [f"{len(others)} finished cells are not of oldlight.deep:train and are not on this page: {names}."]
+    missing(page, folder, *(more if others else []))
     for (instance,), cells in summary.groups(found, "instance").items():
         page.section(instance)
         full = [r for r in cells if r.settings["task"]["options"].get("observation") == "full"]
@@ -36,7 +40,7 @@ def deep_page(
         panels = [panel(some, full, channel) for (channel,), some in summary.groups(rest or full, "channel").items()]
         page.figure(Panels(f"Learning on the {instance}", panels, share=True))
         page.table(Table(*rows(cells)))
-    made_by(page, found, folder, commands)
+    made_by(page, found, folder)
     return page
 
 
@@ -69,7 +73,7 @@ def rows(cells: Sequence[Result]) -> tuple[list[str], list[list[Any]], str]:
         out.append([
             channel, label, len(runs), round(float(final.mean()), 3),
             round(float(final.std(ddof=1)), 3) if len(runs) > 1 else None,
-            round(best, 4) if known else None, round(100 * float(final.mean()) / best, 1) if known else None,
+            round(best, 4) if known else None, round(100 * float(final.mean()) / best, 1) if known and best else None,
         ])  # fmt: skip
     titles = ["channel", "learner", "seeds", "final return", "± sd", "exact optimum", "% of the optimum"]
     return titles, out, "Mean over the last fifth of the training; ± is one standard deviation between seeds."

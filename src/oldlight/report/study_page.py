@@ -1,9 +1,14 @@
-"""The page of any study: for each block its regret curves and tables, its tasks, and how it was made."""
+"""The page of any study: for each block its regret curves and tables, its tasks, and how it was made.
+
+Pages of one's own study show `made_by` (settings, versions, machine, and the commands that compute and draw it again) and `missing`
+(what is not finished, and what failed) as well.
+"""
 
 from __future__ import annotations
 
 import json
 import os
+import shlex
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -12,32 +17,18 @@ from oldlight.report.charts import Panels
 from oldlight.report.markup import plain
 from oldlight.report.page import Page, Table
 from oldlight.studies import Result, results, status
+from oldlight.studies.paper import NAME
 from oldlight.studies.store import read_study
 
 
-def study_page(folder: str | os.PathLike[str], commands: Sequence[str] = ()) -> Page:
+def study_page(folder: str | os.PathLike[str]) -> Page:
     """The page of the results in `folder`; refused where nothing is finished yet."""
-    found = list(results(folder))
-    if not found:
-        raise ValueError(
-            f"{folder}: no cell of this study is finished yet; oldlight status {folder} shows where it stands"
-        )
-    study = read_study(Path(folder))["study"]
-    now = status(folder)
+    found = finished(folder)
     page = Page(
-        study["name"],
-        lead=f"{plain(str(now))}. Regret is cumulative, against the best policy that can be executed behind the channel.",
+        read_study(Path(folder))["study"]["name"],
+        lead=f"{plain(str(status(folder)))}. Regret is cumulative, against the best policy that can be executed behind the channel.",
     )
-    if now.failed:
-        page.note(
-            "\n".join(
-                [
-                    "Some cells failed and are not on this page:",
-                    "",
-                    *(f"- {plain(x.name)}: {plain(x.error)}" for x in now.failed),
-                ]
-            )
-        )
+    missing(page, folder)
     for (name,), cells in summary.groups(found, "block").items():
         page.section(name)
         learners = [r for r in cells if r.kind == "learner"]
@@ -49,8 +40,33 @@ def study_page(folder: str | os.PathLike[str], commands: Sequence[str] = ()) -> 
         for (label,), some in summary.groups(tasks, "label").items():
             page.section(label, level=3)
             page.table(Table(*summary.task_rows(some), caption="Means over seeds."))
-    made_by(page, found, folder, commands or [f"oldlight report {folder}"])
+    made_by(page, found, folder)
     return page
+
+
+def finished(folder: str | os.PathLike[str]) -> list[Result]:
+    """Every finished cell; refused where there is none."""
+    found = list(results(folder))
+    if not found:
+        raise ValueError(
+            f"{folder}: no cell of this study is finished yet; oldlight status {folder} shows where it stands"
+        )
+    return found
+
+
+def missing(page: Page, folder: str | os.PathLike[str], *more: str) -> None:
+    """A note where something is not on the page: how many cells are not finished and what to run, which failed, and `more`."""
+    now, told = status(folder), list(more)
+    if not now.complete:
+        told += [
+            f"{now.done} of {now.total} cells are finished. What is missing is computed by",
+            f"    {commands(folder)[0]}",
+        ]
+    if now.failed:
+        told += ["Failed, and not on this page (--retry-failed tries them again):"]
+        told += ["\n".join(f"- {plain(x.name)}: {plain(' '.join(x.error.split()))}" for x in now.failed)]
+    if told:
+        page.note("\n\n".join(told))
 
 
 def curves(runs: Sequence[Result], title: str) -> Panels:
@@ -61,11 +77,25 @@ def curves(runs: Sequence[Result], title: str) -> Panels:
     return Panels(title, panels)
 
 
-def made_by(page: Page, found: Sequence[Result], folder: str | os.PathLike[str], commands: Sequence[str]) -> None:
+def commands(folder: str | os.PathLike[str]) -> list[str]:
+    """What computes these results, and what draws them."""
+    study, place = read_study(Path(folder))["study"], shlex.quote(str(folder))
+    file, usual = study.get("file"), None
+    if file is not None:
+        run, usual = f"oldlight run {shlex.quote(file)}", Path("runs") / Path(file).stem
+    elif study["name"].startswith(NAME):
+        quick = study["name"] != NAME
+        run, usual = "oldlight paper" + quick * " --quick", Path("runs") / ("paper" + quick * "-quick")
+    else:
+        return [f"run_study(study, {str(folder)!r})  # in Python: the study is a mapping", f"oldlight report {place}"]
+    return [run if Path(folder) == usual else f"{run} --out {place}", f"oldlight report {place}"]
+
+
+def made_by(page: Page, found: Sequence[Result], folder: str | os.PathLike[str]) -> None:
     """The settings, versions, machine and commands behind the results."""
     study = read_study(Path(folder))["study"]
-    settings = {key: value for key, value in study.items() if key != "blocks"}
+    settings = {key: value for key, value in study.items() if key != "blocks" and value is not None}
     for i, block in enumerate(study["blocks"]):
         told = {key: value for key, value in block.items() if key != "name"}
         settings[f"block {i + 1}: {block['name']}"] = json.dumps(told, ensure_ascii=False)
-    page.made(settings=settings | summary.about(found), commands=commands)
+    page.made(settings=settings | summary.about(found), commands=commands(folder))

@@ -32,14 +32,20 @@ from oldlight.words import learner_of
 
 @dataclass(frozen=True, eq=False)
 class Study:
-    """A checked study. `blocks` are its products, each with every key; `folder` is where its files and code are looked for."""
+    """A checked study. `blocks` are its products, each with every key; `file` is its file as it was given (None: a mapping);
+    `folder` is where its files and code are looked for."""
 
     name: str
     seed: int
     blocks: tuple[dict[str, Any], ...]
     checkpoint_every: float
-    source: str
+    file: str | None
     folder: Path
+
+    @property
+    def source(self) -> str:
+        """What errors call it."""
+        return self.file or "study"
 
     def cells(self) -> list[Cell]:
         """Every cell, in the order of the file. Two blocks may hold the same cell; it is computed once."""
@@ -68,7 +74,8 @@ class Study:
     def data(self) -> dict[str, Any]:
         """The study as plain values; objects as Python writes them."""
         words = [{key: value for key, value in block.items() if key != "where"} for block in self.blocks]
-        return {"name": self.name, "seed": self.seed, "checkpoint_every": self.checkpoint_every, "blocks": words}
+        head = {"name": self.name, "file": self.file, "seed": self.seed, "checkpoint_every": self.checkpoint_every}
+        return head | {"blocks": words}
 
     def __repr__(self) -> str:
         return f"Study({self.name!r}, {len(self._cells)} cells)"
@@ -149,12 +156,12 @@ def load_study(given: str | os.PathLike[str] | Mapping[str, Any]) -> Study:
     from oldlight.studies.spec import checked, products, read
 
     if isinstance(given, Mapping):
-        keys, source, folder = dict(given), "study", Path.cwd()
+        keys, file, folder = dict(given), None, Path.cwd()
     else:
         path = Path(given)
-        keys, source, folder = read(path), str(path), path.resolve().parent
-    spec = checked(keys, source)
-    study = Study(spec.name, spec.seed, tuple(products(spec)), spec.checkpoint_every, source, folder)
+        keys, file, folder = read(path), str(path), path.resolve().parent
+    spec = checked(keys, file or "study")
+    study = Study(spec.name, spec.seed, tuple(products(spec)), spec.checkpoint_every, file, folder)
     study.cells()
     return study
 

@@ -33,22 +33,32 @@ SETTINGS: dict[str, dict[str, Any]] = {  # where they differ from the library's 
 }  # fmt: skip
 
 
-def make(env: str, channel: Channel | str, observation: str, *, seed: int | None = None) -> Any:
-    """The environment `env` (an id of Gymnasium's registry) behind `channel`, as one vector; see the module's text."""
-    import gymnasium as gym
+def make(
+    env: str, channel: Channel | str, observation: str, *, seed: int | None = None, copies: int | None = None
+) -> Any:
+    """The environment `env` (an id of Gymnasium's registry) behind `channel`, as one vector; see the module's text.
 
-    from oldlight.envs import AugmentedObservation, ImpairedObservation
+    copies: so many tabular environments at once, whose episodes all end together.
+    """
+    import gymnasium as gym
+    from gymnasium.vector import AutoresetMode
+
+    from oldlight.envs import AugmentedObservation, AugmentedVectorObservation, ImpairedObservation
 
     checks.one_of("observation", observation, OBSERVATIONS)
     behind = "none" if observation == "full" else channel
     made: Any
-    if env.startswith(("oldlight/", "oldlight:")):
+    if copies is not None:
+        made = gym.make_vec(env, copies, channel=behind, autoreset_mode=AutoresetMode.DISABLED)
+        keys = ["observation", "time"]
+    elif tabular(env):
         made = gym.make(env, channel=behind)
         keys = ["observation", "time"]
     else:
         made = ImpairedObservation(gym.make(env), behind, hindsight=False)
         keys = ["observation"]
-    made = AugmentedObservation(made, keys=None if observation == "augmented" else keys)
+    flat = AugmentedObservation if copies is None else AugmentedVectorObservation
+    made = flat(made, keys=None if observation == "augmented" else keys)
     if seed is not None:
         made.reset(seed=seed)
         made.action_space.seed(seed)
@@ -74,12 +84,12 @@ def train(
     import torch
 
     torch.set_num_threads(1)
-    exam = make(problem.id, problem.channel, observation, seed=luck + 1)
-    at, mean = [0], [_mean_return(model, exam, test_episodes)]
+    exam = Exam(problem, observation, test_episodes, luck + 1)
+    at, mean = [0], [exam.mean_return(model)]
     for k in range(1, points + 1):
         model.learn(steps * k // points - model.num_timesteps, reset_num_timesteps=k == 1, progress_bar=False)
         at.append(model.num_timesteps)
-        mean.append(_mean_return(model, exam, test_episodes))
+        mean.append(exam.mean_return(model))
     best, full = _optimum(world)
     return {
         "at": np.array(at),
@@ -134,17 +144,30 @@ def _begun(
     return model, world
 
 
-def _mean_return(model: Any, env: Any, episodes: int) -> float:
-    total = 0.0
-    for _ in range(episodes):
-        seen, _ = env.reset()
-        over = False
-        while not over:
-            action, _ = model.predict(seen, deterministic=True)
-            seen, reward, terminated, truncated, _ = env.step(action if np.ndim(action) else int(action))
-            total += float(reward)
-            over = terminated or truncated
-    return total / episodes
+class Exam:
+    """Episodes of the greedy policy behind the same link: of a tabular environment all at once, compiled; else one by one."""
+
+    def __init__(self, problem: Environment, observation: str, episodes: int, seed: int) -> None:
+        self.episodes = episodes
+        self.many = tabular(problem.id)
+        self.env = make(problem.id, problem.channel, observation, seed=seed, copies=episodes if self.many else None)
+
+    def mean_return(self, model: Any) -> float:
+        total = 0.0
+        for _ in range(1 if self.many else self.episodes):
+            seen, _ = self.env.reset()
+            over = False
+            while not over:
+                action, _ = model.predict(seen, deterministic=True)
+                seen, reward, terminated, truncated, _ = self.env.step(action if np.ndim(action) else int(action))
+                total += float(np.sum(reward))
+                over = bool(np.all(np.logical_or(terminated, truncated)))
+        return total / self.episodes
+
+
+def tabular(env: str) -> bool:
+    """Is it one of this package's own environments?"""
+    return env.startswith(("oldlight/", "oldlight:"))
 
 
 def _optimum(env: Any) -> tuple[float, float]:

@@ -1,4 +1,4 @@
-"""Algorithm 1 and its relatives under delay: contract, counts, and learning (optimism: test_optimism.py)."""
+"""Algorithm 1 and its relatives under delay: counts and learning (contract: test_contract.py, optimism: test_optimism.py)."""
 
 from __future__ import annotations
 
@@ -27,11 +27,9 @@ PROBLEMS: dict[str, ol.ImpairedMDP] = {
     "constant, cold": ol.ImpairedMDP(small(1), ol.ConstantDelay(2)),
     "constant, warm": ol.ImpairedMDP(small(2), ol.ConstantDelay(1), start=ol.WarmStart()),
     "geometric": ol.ImpairedMDP(small(3), ol.GeometricDelay(0.6, first="same")),
-    "capped": ol.ImpairedMDP(small(4), ol.GeometricDelay(0.5).capped(2)),
     "late actions": ol.ImpairedMDP(small(5), ol.ConstantDelay(1), actuation=1, pending=(1,)),
 }
 LEARNERS: dict[str, Any] = {
-    "uniform": UniformRandom,
     "hoeffding": partial(DelayedUCBVI, bonus="hoeffding"),
     "bernstein": DelayedUCBVI,
     "doubling": partial(DelayedUCBVI, planning="doubling"),
@@ -39,45 +37,8 @@ LEARNERS: dict[str, Any] = {
     "pooled": partial(DelayedUCBVI, pooled=True),
     "law estimated": partial(DelayedUCBVI, law="estimated"),
     "rewards estimated": partial(DelayedUCBVI, rewards="estimated"),
-    "paper": partial(DelayedUCBVI, c=1.0, clip="H", law="estimated", bonus="hoeffding"),
     "posterior": PosteriorSampling,
-    "posterior, pooled": partial(PosteriorSampling, pooled=True),
 }
-
-
-@pytest.mark.parametrize("where", PROBLEMS)
-@pytest.mark.parametrize("who", LEARNERS)
-def test_contract(who: str, where: str, tmp_path: Path) -> None:
-    """One seed decides; a policy answers everywhere; a checkpoint continues to the identical run."""
-    problem, make = PROBLEMS[where], LEARNERS[who]
-    one = learn(problem, make(), 30, seed=3)
-    again = learn(problem, make(), 30, seed=3)
-    assert np.array_equal(one.values, again.values)
-    assert np.array_equal(one.returns, again.returns)
-    assert (one.values <= one.best + 1e-10).all()
-    assert one.exact
-    assert (np.diff(one.regret) >= -1e-10).all()
-    path = tmp_path / "run.npz"
-    learner = make()
-    seen = learner.see
-
-    def stop_after_twelve(episode: Any, count: list[int] = [0]) -> None:  # noqa: B006
-        count[0] += 1
-        if count[0] > 12:
-            raise KeyboardInterrupt
-        seen(episode)
-
-    learner.see = stop_after_twelve
-    part = learn(problem, learner, 30, seed=3, checkpoint=path, checkpoint_every=0.0)
-    assert part.interrupted
-    assert len(part.values) < 30
-    rest = learn(problem, make(), 30, seed=3, checkpoint=path)
-    assert np.array_equal(rest.values, one.values)
-    assert np.array_equal(rest.returns, one.returns)
-    with np.load(path, allow_pickle=False) as data:
-        assert "generator" in data.files
-    with pytest.raises(ValueError, match="another run"):
-        learn(problem, make(), 30, seed=4, checkpoint=path)
 
 
 def test_a_learner_of_ones_own_in_a_few_lines() -> None:

@@ -100,9 +100,11 @@ class LearningRun:
         return self.every == 1 and not (self.half_widths > 0).any()
 
     def growth(self) -> float:
-        """The exponent x of R(2k) − R(k) ~ k^x by least squares over the last three octaves."""
+        """The exponent x of R(2k) − R(k) ~ k^x by least squares over the last three octaves; NaN below four episodes."""
         R = self.regret
         ks = [k for k in (len(R) // 16, len(R) // 8, len(R) // 4, len(R) // 2) if k > 0]
+        if len(ks) < 2:
+            return float("nan")
         more = np.maximum([R[2 * k - 1] - R[k - 1] for k in ks], 1e-12)
         return float(np.polyfit(np.log(ks), np.log(more), 1)[0])
 
@@ -119,9 +121,8 @@ class LearningRun:
     # -- files ----------------------------------------------------------------------------------------------------
 
     def arrays(self) -> dict[str, Any]:
-        head = {
-            k: getattr(self, k) for k in ("learner", "problem", "episodes", "seed", "best", "every", "evaluate", "done")
-        }
+        names = ("learner", "problem", "episodes", "seed", "best", "every", "evaluate", "done", "interrupted")
+        head = {name: getattr(self, name) for name in names}
         columns = {name: getattr(self, name) for name in self._columns}
         if self.best_by_start is not None:
             columns["best_by_start"] = self.best_by_start

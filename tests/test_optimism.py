@@ -153,6 +153,25 @@ def test_the_printed_divisor_is_optimistic_too() -> None:
     assert optimism(problem, 300, divisor="printed", **options).holds
 
 
+@pytest.mark.parametrize("divided_by", ["those still waiting", "all episodes"])
+def test_a_first_delay_that_is_rarely_long_is_paid_for(divided_by: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Few episodes tell what follows while the first state is late: a bonus that divides by all k of them is too small."""
+    problem = ol.ImpairedMDP(two_states(3, 0.4), ol.StochasticDelay([1.0], first=[0.999, 0.0005, 0.0, 0.0005]))
+    if divided_by == "all episodes":
+        estimate = DelayedUCBVI._estimate
+
+        def with_the_small_bonus(self: DelayedUCBVI, touched: Any) -> None:
+            estimate(self, touched)
+            spread = np.sqrt(self.D * self.setting.log_term / self.counts.episodes)
+            self.model.root_bonus[:] = 2 * self.c * self.setting.horizon * spread
+
+        monkeypatch.setattr(DelayedUCBVI, "_estimate", with_the_small_bonus)
+    claim = optimism(problem, 3_000, runs=3, law="estimated")
+    assert claim.holds == (divided_by == "those still waiting")
+    assert claim.detail[BELOW] >= 0.5
+    assert (claim.detail[LOWEST] > 0) == claim.holds
+
+
 # -- Algorithms 2 and 3 -------------------------------------------------------------------------------------------------
 
 LOSSY = ol.ImpairedMDP(two_states(2, 0.5), ol.Loss(seen=0.8))

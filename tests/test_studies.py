@@ -115,6 +115,8 @@ def dies(problem, *, how):
     if how == "exits": os._exit(3)
     return {"ok": 1}
 
+def first(problem): return ol.FunctionPolicy(lambda info: 0, problem.n_actions)
+
 def wades(problem, seed, *, deep=0): return {"depth": deep}
 def too_deep(problem, *, deep=0):
     if deep > problem.horizon: raise ValueError(f"deep is {deep}, expected at most {problem.horizon}")
@@ -187,6 +189,10 @@ def test_blocks_take_from_the_top_what_they_leave_out() -> None:
         ({"learners": ["nothere:Mine"]}, "learners[0]: nothere:Mine: no module 'nothere'"),
         ({"tasks": ["gaps"]}, "tasks[0]: unknown task 'gaps'; did you mean gap?"),
         ({"tasks": [{"name": "gap", "tolerence": 0.1}]}, "gap has no option 'tolerence'; did you mean tolerance?"),
+        ({"tasks": [{"name": "evaluate", "policy": "qmpd"}]}, "tasks[0]: unknown policy 'qmpd'; did you mean qmdp?"),
+        ({"instances": [{"name": "env:CartPole-v1", "strt": "warm"}]}, "'env:CartPole-v1': an environment is env:ID and takes no further keys"),
+        ({"instances": ["env:"]}, "'env:': an environment is env:ID"),
+        ({"channels": [{"kind": "constant", "d": 1, "label": 3}]}, "channels[0]: label is 3, expected a word"),
         ({"tasks": ["gap", {"name": "gap"}]}, "tasks[1]: the label 'gap' is there twice"),
         ({"tasks": ["gap", {"name": "gap", "label": "b"}]}, "holds the same thing twice: b on small behind constant:1 is gap"),
         ({"channels": ["loss:0.25", "seen:0.75"]}, "holds the same thing twice"),
@@ -219,7 +225,10 @@ def test_a_file_that_is_no_study_is_named(tmp_path: Path) -> None:
         ({"channels": ["bursty:0.1,0.5"]}, ValueError, "loss is planned and valued exactly for independent losses"),
         ({"learners": ["LossUCBVI"], "channels": ["constant:1"]}, ValueError, "LossUCBVI on small behind constant:1: "),
         ({"learners": ["DelayedUCBVI"], "instances": ["inventory"], "start": "cold"}, ValueError, "assume [0, 1]"),
-        ({"learners": None, "tasks": [{"name": "evaluate", "policy": "qmpd"}]}, ValueError, "unknown policy 'qmpd'; did you mean qmdp?"),
+        ({"learners": None, "tasks": [{"name": "simulate", "episodes": 0}]}, ValueError, "episodes is 0, expected a whole number ≥ 1"),
+        ({"learners": None, "tasks": [{"name": "gap", "tolerance": -1.0}]}, ValueError, "tolerance is -1, expected a number ≥ 0"),
+        ({"learners": None, "tasks": [{"name": "solve", "depth": 1}], "channels": ["loss:0.1"]}, ValueError, "depth shortens delays"),
+        ({"by_start": True, "evaluate": "sampled"}, ValueError, 'by_start = true goes with evaluate = "exact", not \'sampled\''),
         ({"learners": None, "tasks": [{"name": "simulate", "luck": "good"}]}, ValueError, "luck is 'good'"),
     ],
 )  # fmt: skip
@@ -623,11 +632,12 @@ tasks = ["heron:everything"]
     assert everything.scalars["fine"] is True
     assert np.isnan(everything.scalars["nan"])
 
-    old = {cell.id for cell in study.cells()}
+    ours = {"name": "evaluate", "policy": "heron:first"}
+    old = {cell.id for cell in study.cells()} | ids(learners=None, tasks=[ours])
     (own / "heron.py").write_text(OWN.replace("rng.random(episodes)", "rng.random(episodes) ** 2"))
     sys.modules.pop("heron")
-    edited = {cell.id for cell in load_study(own / "study.toml").cells()}
-    assert not old & edited  # an edited learner is another learner
+    edited = {cell.id for cell in load_study(own / "study.toml").cells()} | ids(learners=None, tasks=[ours])
+    assert not old & edited  # an edited learner is another learner, and so is a task or a policy
 
 
 def test_options_are_those_of_what_is_called(own: Path) -> None:
@@ -736,6 +746,9 @@ def test_the_examples_of_the_guide(tmp_path: Path, inline: None, monkeypatch: py
         sizes.append(len(study.cells()))
     assert sizes == [42, 9 + 2 + 10 + 3, 4]
     assert run_study(study, tmp_path / "runs", progress=False).complete
+    (tmp_path / "study.toml").write_text(mine.replace("episodes = 500", "episodes = 5"), encoding="utf-8")
+    with pytest.raises(ValueError, match=r"mine:spread on .* episodes is 5, expected at least 10 for quantiles"):
+        load_study(tmp_path / "study.toml").check()
     sys.modules.pop("mine")
     exec(script, {"__name__": "__main__"})
     keys = set(re.findall(r"`(\w+)`", "".join(row.split("|")[1] for row in text.splitlines() if row.startswith("| `"))))

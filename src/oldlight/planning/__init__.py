@@ -50,6 +50,25 @@ def solve(
         seconds have passed.
     """
     checked_problem(problem, "solve")
+    epsilon = checked_options(problem, tolerance, depth, max_bytes)
+    if depth is not None and depth < (problem.lead or problem.law.max_delay):
+        from oldlight.planning.ladder import plan_ladder
+
+        return plan_ladder(problem, depth, max_bytes, progress)
+    if _size(problem) > SMALL_TABLE:
+        from oldlight.planning.heuristics import certain
+
+        if certain(problem):
+            return _plan_certain(problem)
+    if problem.seen is not None:
+        from oldlight.planning.loss import plan_loss
+
+        return plan_loss(problem, epsilon, max_bytes, progress)
+    return _plan_delay(problem, max_bytes, progress)
+
+
+def checked_options(problem: ImpairedMDP, tolerance: float, depth: int | None, max_bytes: int | None) -> float:
+    """The tolerance, if `solve` takes these options."""
     epsilon = checks.real("tolerance", tolerance)
     if epsilon < 0:
         raise ValueError(f"tolerance is {epsilon:.12g}, expected a number ≥ 0")
@@ -61,20 +80,7 @@ def solve(
             raise ValueError(
                 f"depth shortens delays, but {problem.channel!r} loses observations; give tolerance=... instead"
             )
-        if depth < (problem.lead or problem.law.max_delay):
-            from oldlight.planning.ladder import plan_ladder
-
-            return plan_ladder(problem, depth, max_bytes, progress)
-    if _size(problem) > SMALL_TABLE:
-        from oldlight.planning.heuristics import certain
-
-        if certain(problem):
-            return _plan_certain(problem)
-    if problem.seen is not None:
-        from oldlight.planning.loss import plan_loss
-
-        return plan_loss(problem, epsilon, max_bytes, progress)
-    return _plan_delay(problem, max_bytes, progress)
+    return epsilon
 
 
 def _size(problem: ImpairedMDP) -> int:

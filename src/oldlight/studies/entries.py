@@ -22,11 +22,13 @@ Entry = tuple[str, dict[str, Any]]  # label, and what it stands for
 def instance(given: Any, block: dict[str, Any]) -> Entry:
     """mdp, its fingerprint, start, actuation, pending."""
     name, options, label = _taken_apart(given, "sensing_chain:0.8")
+    if isinstance(name, str) and name.startswith("env:"):
+        if options or name == "env:":
+            raise ValueError(f"{name!r}: an environment is env:ID and takes no further keys but a label")
+        return label, {"env": name.removeprefix("env:")}
     setting = {key: options.pop(key, block.get(key)) for key in ("start", "actuation", "pending")}
     if setting["start"] not in ("cold", "warm"):
         raise ValueError(f'start is {setting["start"]!r}, expected "cold" or "warm"')
-    if isinstance(name, str) and name.startswith("env:"):
-        return label, {"env": name.removeprefix("env:"), **setting}
     if options and not isinstance(name, str):
         raise ValueError(f"{type(name).__name__} takes no further keys; found {next(iter(options))!r}")
     mdp = mdp_of({"name": name, **options} if options else name)
@@ -37,7 +39,7 @@ def channel(given: Any, block: dict[str, Any]) -> Entry:
     """channel, and its identity as data."""
     if isinstance(given, Mapping) and "kind" in given:
         data = dict(given)
-        label = data.pop("label", None) or _call(data["kind"], {k: v for k, v in data.items() if k != "kind"})
+        label = _word(data.pop("label", None)) or _call(data["kind"], {k: v for k, v in data.items() if k != "kind"})
         link = channel_of(data)
         return label, {"channel": link, "identity": _identity(link)}
     name, options, label = _taken_apart(given, "constant:2")
@@ -86,6 +88,10 @@ def task(given: Any, block: dict[str, Any]) -> Entry:
     who: dict[str, Any] = {"name": name, "options": chosen(does, options)}
     if name not in tasks.TASKS:
         who["code"] = code_fingerprint(name, does)
+    elif name == "evaluate" and (policy := options.get("policy")) is not None:
+        make = tasks.policy_of(policy)
+        if policy not in tasks.POLICIES:
+            who["code"] = code_fingerprint(policy, make)
     canonical(who)
     return label, {"who": who, "seeded": seeded}
 
@@ -104,9 +110,14 @@ def _taken_apart(given: Any, example: str) -> tuple[Any, dict[str, Any], str]:
         name = _importable(name)
     elif not isinstance(name, str | TabularMDP | DelayChannel | LossChannel | Lossy):
         raise ValueError(f"{name!r} is not a name; expected a word such as {example!r}, or a table with a name")
+    return name, options, _word(label) or _call(name, options)
+
+
+def _word(label: Any) -> str | None:
+    """A label, if there is one."""
     if label is not None and not isinstance(label, str):
         raise ValueError(f"label is {label!r}, expected a word")
-    return name, options, label or _call(name, options)
+    return label
 
 
 def _call(name: Any, options: Mapping[str, Any]) -> str:

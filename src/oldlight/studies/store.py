@@ -1,6 +1,6 @@
 """The folder of results.
 
-    runs/study.json          the study that was run last: its words, and the name of every cell in it
+    runs/study.json          the study that was run last: its words, its file, and the name of every cell in it
     runs/cells/ID.parquet    one file per finished cell (`oldlight.studies.result`), never changed
     runs/failed/ID.json      what went wrong in a cell, with its traceback
     runs/running/            checkpoints of cells that are under way, and who is at work (running.json)

@@ -190,6 +190,8 @@ def _start(cell: Cell) -> None:
 
     problem = cell.problem
     assert isinstance(problem, ImpairedMDP)
+    if cell.content.get("by_start") and cell.content["evaluate"] != "exact":
+        raise ValueError(f'by_start = true goes with evaluate = "exact", not {cell.content["evaluate"]!r}')
     tasks.refuse_unplannable(problem)
     layout = Layout.of(problem) if problem.seen is None else None
     setting = Setting.of(problem, cell.episodes, cell.content["failure"], layout)

@@ -109,10 +109,13 @@ def refuse_early(name: str, problem: Any, options: Mapping[str, Any]) -> None:
     refuse = getattr(task_of(name), "refuse", None)
     if refuse is not None:
         refuse(problem, **options)
-    if name == "evaluate":
-        policy_of(options.get("policy", "most_likely"))
     if name == "simulate":
         checks.one_of("luck", options.get("luck", "independent"), LUCKS)
+        checks.whole("episodes", options.get("episodes", 1), least=1)
+    if name in ("gap", "solve"):
+        from oldlight.planning import checked_options
+
+        checked_options(problem, options.get("tolerance", 0.0), options.get("depth"), options.get("max_bytes"))
     if name in ("gap", "solve", "simulate") and options.get("depth") is None:
         refuse_unplannable(problem, options.get("max_bytes"))
 

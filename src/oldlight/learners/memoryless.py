@@ -100,7 +100,7 @@ class _Memoryless:
         self._decide()
 
     def _begin(self) -> None:
-        raise NotImplementedError
+        """The tables of the learner itself; each subclass has its own."""
 
     # -- acting ----------------------------------------------------------------------------------------------------
 

@@ -296,11 +296,17 @@ def learning(quick: bool) -> Iterator[Row]:
         episodes = 500 if quick else 4_000
         problem = warm(chain, d)
         ol.learn(problem, make(), 20, seed=0, every=20, evaluate="sampled", best=4.0, progress=False)
-        run = ol.learn(problem, make(), episodes, seed=1, every=episodes, evaluate="sampled", best=4.0, progress=False)
-        yield _pace(what, float(np.median(run.seconds)))
-        if d == 0 and RLBERRY.exists():
-            theirs = _rlberry(chain, episodes)
-            yield _pace("rlberry 0.6.0 UCBVI, no delay", theirs) | {"ratio": theirs / float(np.median(run.seconds))}
+        ours, theirs = float("inf"), float("inf")
+        for seed in range(1 if quick else 3):  # in turn; the best counts, of each the median episode
+            run = ol.learn(
+                problem, make(), episodes, seed=seed, every=episodes, evaluate="sampled", best=4.0, progress=False
+            )
+            ours = min(ours, float(np.median(run.seconds)))
+            if what == "no delay, full planning" and RLBERRY.exists():
+                theirs = min(theirs, _rlberry(chain, episodes))
+        yield _pace(what, ours)
+        if theirs < float("inf"):
+            yield _pace("rlberry 0.6.0 UCBVI, no delay", theirs) | {"ratio": theirs / ours}
 
 
 RLBERRY = Path(".venv-rlberry/bin/python")  # made by `make bench`

@@ -53,7 +53,7 @@ def without_delay(plain, H, lead, rewards, remaining, index, weight, n_next, bon
             plain[h, s] = min(best, remaining[h])
 
 
-@nb.njit(nogil=True, cache=True)
+@nb.njit(nogil=True, cache=True, inline="always")  # a call with this many arrays would cost more than it does
 def _plain_q(h, sa, row, plain, H, reward, index, weight, n_next, bonus, known, most):
     if h == H - 1:
         return reward

@@ -923,7 +923,9 @@ def test_a_plan_of_many_steps_is_read_without_a_warning(tmp_path: Path) -> None:
     problem = ol.ImpairedMDP(ol.TabularMDP(mdp.transitions[0], mdp.rewards[0], horizon=600), ol.ConstantDelay(1))
     path = Controller(problem, ol.solve(problem).policy).save(tmp_path / "plan.npz")
     with np.errstate(all="raise"):  # 5^599 is more than a float holds
-        Controller.load(path)
+        loaded = Controller.load(path)
+    loaded.reset()
+    assert loaded.act() == Controller(problem, ol.solve(problem).policy).act()
 
 
 def test_the_report_reads_well() -> None:

@@ -62,7 +62,7 @@ class Table:
             for name, r in zip(self.columns, right, strict=True)
         )
         body = "\n".join(f"<tr>{''.join(self._cells(row, right))}</tr>" for row in self.rows)
-        told = f"<caption>{escape(self.caption)}</caption>" if self.caption else ""
+        told = f'<caption><span class="caption-text">{escape(self.caption)}</span></caption>' if self.caption else ""
         label = escape(self.caption or f"table of {', '.join(map(str, self.columns[:3]))}")
         return (
             f'<div class="table" role="region" tabindex="0" aria-label="{label}"><table>{told}'

@@ -26,7 +26,16 @@ from oldlight.theory import (
     proposition5_short,
     proposition6,
 )
-from oldlight.theory.counterexamples import blind_coin, both_signs, decoy, hidden_action, mirror, mirror_warm
+from oldlight.theory.counterexamples import (
+    blind_coin,
+    both_signs,
+    decoy,
+    decoy_lost,
+    hidden_action,
+    late_reward,
+    mirror,
+    moved_start,
+)
 from oldlight.theory.gap_bound import bounds, executable_visits, observed_visits, optimal_actions
 from oracle import History, policy_value, random_law, random_pmf
 
@@ -145,7 +154,8 @@ def test_sat_refuses(clauses: Any, message: str) -> None:
 
 
 def test_proposition1_for_random_policies(rng: np.random.Generator) -> None:
-    """Both models give the value that the brute force over raw histories gives, from every first information state."""
+    """Both models give the value that the brute force over raw histories gives, from every first information state, by the
+    paper's sentence ("When h ≤ H, the transition is the same as MDP_aug") and with one arrival per step from h = H on."""
     lost = 0
     for i in range(48):
         problem = random_problem(rng, i, loss=False)
@@ -167,8 +177,9 @@ def test_proposition1_for_random_policies(rng: np.random.Generator) -> None:
                 shape = (*R.shape, problem.law.interarrival.shape[-1])
                 given["inter"] = np.broadcast_to(problem.law.interarrival, shape)
         assert claim.right == pytest.approx(policy_value(P, R, rho, raw, **given), abs=1e-10)
+        assert proposition1(problem, policy, at_horizon="arrival").right == pytest.approx(claim.right, abs=1e-12)
         lost += not proposition1(problem, policy, at_horizon="nothing").holds
-    assert lost > 20  # the printed cases leave out h = H; taken literally, what is under way then is never paid
+    assert lost > 20  # the list of cases leaves out h = H; to the letter, what is under way then is never paid
 
 
 def test_proposition1_limits() -> None:
@@ -176,7 +187,8 @@ def test_proposition1_limits() -> None:
     policy = ol.FunctionPolicy(lambda _: 0, 1)
     late = ol.ImpairedMDP(one, ol.ConstantDelay(1))
     assert proposition1(late, policy).holds
-    literal = proposition1(late, policy, at_horizon="nothing")
+    assert (late_reward().mdp, late_reward().channel) == (one, ol.ConstantDelay(1))
+    literal = proposition1(late_reward(), at_horizon="nothing")
     assert (literal.left, literal.right, literal.holds) == (1.0, 0.0, False)
     too_late = proposition1(ol.ImpairedMDP(one, ol.ConstantDelay(2), start=ol.WarmStart()), policy)
     assert (too_late.left, too_late.right, too_late.holds) == (1.0, 0.0, False)
@@ -184,7 +196,7 @@ def test_proposition1_limits() -> None:
         proposition1(ol.ImpairedMDP(one, ol.Loss(seen=0.5)), policy)
     with pytest.raises(ValueError, match="at_horizon is 'later', expected one of 'arrival'"):
         proposition1(late, policy, at_horizon="later")  # type: ignore[arg-type]
-    with pytest.raises(ValueError, match="comparator is 'best', expected one of 'expectation'"):
+    with pytest.raises(ValueError, match="comparator is 'best', expected one of 'each start'"):
         proposition5_long(1, 5, 0.1, comparator="best")  # type: ignore[arg-type]
 
 
@@ -193,22 +205,23 @@ def test_proposition5(d: int) -> None:
     assert proposition5_short(d).holds
     assert proposition5_short(d, horizon=d + 1).holds
     for K, gamma in itertools.product([1, 2, 5, 40, 1000], [0.01, 0.1, 0.4, 0.61, 0.9]):
-        claim = proposition5_long(d, K, gamma)
+        claim = proposition5_long(d, K, gamma, comparator="expectation")
         assert claim.holds, claim
-        assert claim.detail["exact gap"] == pytest.approx(0.5, abs=1e-12)
-    printed = proposition5_long(d, 1000, 0.1, comparator="each start")
-    assert (printed.left, printed.holds) == (0.0, False)  # a policy for each start loses nothing
+        assert claim.detail["gap of one policy"] == pytest.approx(0.5, abs=1e-12)
+    printed = proposition5_long(d, 1000, 0.1)  # each first state on its own, as in Proposition 4
+    assert (printed.left, printed.holds) == (1.0, False)
+    assert printed.detail["mean gap"] == 0.0  # a policy for each start loses nothing
     hindsight = proposition5_long(d, 2, 0.4, comparator="hindsight")
-    assert hindsight.detail["chance that the bound is missed"] == pytest.approx(0.5)  # above γ: log(2/γ) is needed
+    assert hindsight.left == pytest.approx(0.5)  # above γ: log(2/γ) is needed
     assert not hindsight.holds
 
 
 def test_proposition5_simulated_mean_gap() -> None:
     """The share of 400 runs that miss the bound agrees with its exact chance."""
     K, gamma = 9, 0.3
-    claims = [proposition5_long(1, K, gamma, seed=seed) for seed in range(400)]
-    chance = claims[0].detail["chance that the bound is missed"]
-    missed = np.mean([c.left < c.right for c in claims])
+    claims = [proposition5_long(1, K, gamma, comparator="expectation", seed=seed) for seed in range(400)]
+    chance = claims[0].left
+    missed = np.mean([c.detail["mean gap"] < c.detail["bound"] for c in claims])
     assert missed == pytest.approx(chance, abs=4 * np.sqrt(chance * (1 - chance) / 400))
 
 
@@ -222,8 +235,7 @@ def test_value_is_monotone_in_delay_and_loss(rng: np.random.Generator) -> None:
 
 def test_warm_starts_are_not_monotone_in_delay() -> None:
     """The steps before step 0 move s_0: a longer delay can have a higher value and a smaller gap."""
-    P = np.array([[[0.5, 0.5]] * 2, [[0.0, 1.0]] * 2])
-    claim = monotone_in_delay(ol.TabularMDP(P, np.eye(2), horizon=1), [0, 1, 2], start=ol.WarmStart())
+    claim = monotone_in_delay(moved_start(), [0, 1, 2], start=ol.WarmStart())
     assert not claim.holds
     assert claim.detail["values"] == pytest.approx([1, 3 / 4, 7 / 8], abs=1e-14)
     assert claim.detail["gaps"] == pytest.approx([0, 1 / 4, 1 / 8], abs=1e-14)
@@ -239,15 +251,15 @@ def test_warm_starts_are_not_monotone_in_delay() -> None:
         (mirror(3), 3 / 8, 0),
         (mirror(4), 3 / 8, 0),
         (mirror(2, keep=0.6), 0.48, 0),
-        (mirror_warm(), 3 / 16, 0),
         (both_signs(0.25), 1, 1 / 2),
         (both_signs(0.3), 1.2, 0.6),
         (decoy(0.25), 7 / 8, 25 / 32),
-        (ol.ImpairedMDP(decoy(0.25).mdp, ol.Loss(seen=0.5)), 7 / 16, 53 / 128),
+        (decoy_lost(0.25), 7 / 16, 53 / 128),
     ],
 )
 def test_proposition4_fails(problem: ol.ImpairedMDP, gap: float, bound: float) -> None:
-    """Exact counterexamples, with one optimal policy on each side."""
+    """Exact counterexamples from one fixed first state, with one optimal policy on each side."""
+    assert problem.initial[0] == 1.0
     for claim in (proposition4(problem), proposition4_ties(problem)):
         assert not claim.holds
         assert claim.left == pytest.approx(gap, abs=1e-13)
@@ -257,17 +269,36 @@ def test_proposition4_fails(problem: ol.ImpairedMDP, gap: float, bound: float) -
 
 
 def test_repaired_bound_is_tight() -> None:
-    for problem in (mirror(2), mirror_warm(), both_signs(0.25), decoy(0.25), blind_coin()):
+    for problem in (mirror(2), mirror(4), both_signs(0.25), decoy(0.25), blind_coin()):
         claim = proposition4_repaired(problem)
         assert claim.right == pytest.approx(claim.left, abs=1e-13)
 
 
 def test_proposition4_fails_for_a_coin() -> None:
-    """All first actions tie for the blind agent; tossing a coin, it looks like the one who sees: bound 0, gap 1/2."""
+    """Both actions tie for the blind agent; tossing a coin, it looks like the one who sees: bound 0, gap 1/2."""
+    assert blind_coin().initial[0] == 1.0
+    assert proposition4(blind_coin()).holds  # the pair that planning returns is not the one that fails
     claim = proposition4_ties(blind_coin())
+    assert not claim.holds
     assert claim.left == pytest.approx(0.5, abs=1e-14)
     assert claim.right == pytest.approx(0.0, abs=1e-14)
     assert claim.detail["smallest bound, deterministic"] == pytest.approx(1.0)
+
+
+def test_proposition4_is_about_each_first_state(rng: np.random.Generator) -> None:
+    """A start that is drawn at step 0 refutes the mean over the start only: from each state of it the bound holds."""
+    mdp = mirror(2).mdp
+    drawn = ol.TabularMDP(mdp.transitions[1:], mdp.rewards[1:], horizon=4)
+    assert ol.gap(ol.ImpairedMDP(drawn, ol.ConstantDelay(2))).bound == pytest.approx(0, abs=1e-13)
+    for claim in (proposition4, proposition4_ties):
+        found = claim(ol.ImpairedMDP(drawn, ol.ConstantDelay(2)))
+        assert (found.left, found.right, found.holds) == (pytest.approx(3 / 8), pytest.approx(3 / 4), True)
+    for i in range(12):  # the one with the least room, among those computed one by one
+        problem = ol.ImpairedMDP(random_mdp(rng, 3, 2, 3, sparse=bool(i % 2)), ol.ConstantDelay(2))
+        each = [ol.gap(ol.ImpairedMDP(problem.mdp.replace(initial=e), problem.channel)) for e in np.eye(3)]
+        here = [price for price, p in zip(each, problem.initial, strict=True) if p > 0]
+        found = proposition4(problem)
+        assert found.right - found.left == pytest.approx(min(price.bound - price.value for price in here), abs=1e-12)
 
 
 def test_proposition4_holds_at_delay_one_with_unit_span(rng: np.random.Generator) -> None:
@@ -337,9 +368,23 @@ def test_optimal_actions_are_all_optimal(rng: np.random.Generator) -> None:
 
 
 def test_optimistic_planning_can_lose_for_ever() -> None:
-    """What is done only when the state is hidden is never counted: regret (1 − λ)/4 in every episode, whatever c."""
+    """What is done only when the state is hidden is never counted: regret (1 − λ)/4 in every episode, whatever c, with one
+    rate λ for all steps."""
     for seen, c in itertools.product([0.5, 0.9], [0.01, 1.0]):
-        assert ol.solve(hidden_action(seen)).value == pytest.approx(1 + seen / 2, abs=1e-13)
+        problem = hidden_action(seen)
+        assert problem.seen == pytest.approx(np.full(3, seen))
+        assert ol.solve(problem).value == pytest.approx(1 + seen / 2, abs=1e-13)
         claim = proposition6(2000, seen=seen, c=c)
         assert not claim.holds
-        assert claim.left == pytest.approx(2000 * (1 - seen) / 4, rel=1e-9)
+        assert claim.left == pytest.approx(1.0, abs=1e-9)  # linear
+        assert claim.right < 0.63  # the printed bound grows like √K up to logarithms
+        assert claim.detail["per episode"] == pytest.approx(((1 - seen) / 4,) * 2, abs=1e-12)
+        counts = np.array(claim.detail["counts"])[1]
+        assert counts[0, 2] == counts[1, 0] == 0  # what the two actions do where the other one is right
+        assert counts[0, 0] > 0
+
+
+def test_claims_print_both_sides() -> None:
+    """No claim compares a number with itself in words: what is printed is "left relation right"."""
+    assert str(proposition6(2000)).endswith(": 1 ≤ 0.61974 fails")
+    assert str(proposition5_long(1, 2, 0.4, comparator="hindsight")).endswith(": 0.5 ≤ 0.4 fails")

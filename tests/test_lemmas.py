@@ -22,12 +22,8 @@ from oldlight.theory import (
     within_a_gap,
 )
 from oldlight.theory.concentration import log_grid, lower_tail, smallest_failure, upper_tail
+from oldlight.theory.counterexamples import one_state
 from oldlight.theory.lemmas import gap_chance, hidden_only, run_chance
-
-
-def lossy(A: int, H: int, seen: float) -> ol.ImpairedMDP:
-    """One state, nothing to earn."""
-    return ol.ImpairedMDP(ol.TabularMDP(np.ones((1, A, 1)), np.zeros((1, A)), horizon=H), ol.Loss(seen=seen))
 
 
 @pytest.mark.parametrize(("k", "q", "theta"), list(itertools.product([1, 2, 3, 6, 9], [1, 2, 4], [0.1, 0.5, 0.8])))
@@ -60,13 +56,19 @@ def test_longest_gap() -> None:
 
 def test_event_no_long_run(rng: np.random.Generator) -> None:
     """The printed ≤ fails, ≥ holds; and a lower bound on the rates gives no upper bound at all."""
-    smallest = event_no_long_run(2, 0, 0.5, 1)
-    assert (smallest.left, smallest.right, smallest.holds) == (0.25, 0.0, False)
+    smallest = event_no_long_run(3, 1, 0.5, 1)
+    assert (smallest.left, smallest.right, smallest.holds) == (5 / 8, 1 / 4, False)
+    with pytest.raises(ValueError, match="m is 0, expected a whole number ≥ 1"):
+        event_no_long_run(2, 0, 0.5, 1)
+    for H, m, lam, K in itertools.product(range(1, 8), range(1, 5), [0.1, 0.5, 0.9], [1, 2, 50]):
+        if H * (1 - lam) ** (m + 1) <= 1:
+            assert not event_no_long_run(H, m, lam, K).holds
+    assert event_no_long_run(10, 6, 0.5, 10_000).left < 1e-80  # with the m of Theorem 2's proof it nearly never happens
     always = event_no_long_run(10, 1, 1.0, 5, least_seen=0.9)
     assert always.left == 1.0
     assert not always.holds
     for _ in range(200):
-        H, m, K = int(rng.integers(1, 12)), int(rng.integers(0, 5)), int(rng.integers(1, 20))
+        H, m, K = int(rng.integers(1, 12)), int(rng.integers(1, 5)), int(rng.integers(1, 20))
         claim = event_no_long_run(H, m, rng.uniform(0.3, 1, size=H), K)
         assert claim.detail["lower bound holds"]
     with pytest.raises(ValueError, match=r"least_seen is 0\.95"):
@@ -76,7 +78,7 @@ def test_event_no_long_run(rng: np.random.Generator) -> None:
 def test_event_no_long_run_by_simulation() -> None:
     """P(E_m) for one episode against how long an agent behind a lossy link has seen nothing."""
     H, m, lam, n = 8, 1, 0.7, 40_000
-    played = ol.simulate(lossy(1, H, lam), ol.FunctionPolicy(lambda _: 0, 1), n, seed=3, record=True)
+    played = ol.simulate(one_state(1, H, lam), ol.FunctionPolicy(lambda _: 0, 1), n, seed=3, record=True)
     assert played.arrivals is not None
     lost = played.arrivals < 0
     long_run = (lost[:, :-1] & lost[:, 1:]).any(axis=1)
@@ -99,11 +101,11 @@ def test_pigeonhole(rng: np.random.Generator) -> None:
 def test_round_robin_lacks_a_factor() -> None:
     """One state, one action, nearly everything seen: the sum is H·2√K, the printed bound √(HK)."""
     always = ol.FunctionPolicy(lambda _: 0, 1)
-    assert round_robin(lossy(1, 2, 0.9999), always, 4, 0.1, runs=5).holds
-    five = round_robin(lossy(1, 2, 0.9999), always, 5, 0.1, runs=5)
+    assert round_robin(one_state(1, 2, 0.9999), always, 4, 0.1, runs=5).holds
+    five = round_robin(one_state(1, 2, 0.9999), always, 5, 0.1, runs=5)
     assert (five.left, five.right) == (pytest.approx(sum(k**-0.5 for k in range(1, 6))), pytest.approx(10**0.5))
     assert not five.holds
-    longer = round_robin(lossy(1, 12, 0.99), always, 400, 0.1, runs=5)
+    longer = round_robin(one_state(1, 12, 0.99), always, 400, 0.1, runs=5)
     above = longer.detail["share of runs above"]
     assert above["2q·√(SAKH)"] == 1.0  # twice the bound is not enough either
     assert above["2(q + 1)·H·√(SAK)"] == 0.0
@@ -111,12 +113,12 @@ def test_round_robin_lacks_a_factor() -> None:
 
 def test_round_robin_fails_for_hidden_actions() -> None:
     """An action taken only where the state is hidden is never counted: the sum grows like (1 − λ)·K."""
-    sums = {K: round_robin(lossy(2, 2, 0.8), hidden_only(), K, 0.1) for K in (5_000, 20_000, 100_000)}
+    sums = {K: round_robin(one_state(2, 2, 0.8), hidden_only(), K, 0.1) for K in (5_000, 20_000, 100_000)}
     assert not sums[20_000].holds
     assert sums[100_000].detail["share of runs above"]["2q·√(SAKH)"] == 1.0
     assert sums[100_000].left / 100_000 == pytest.approx(0.2, abs=0.01)
     with pytest.raises(ValueError, match="about loss"):
-        round_robin(ol.ImpairedMDP(lossy(1, 2, 1).mdp, ol.ConstantDelay(1)), hidden_only(), 5, 0.1)
+        round_robin(ol.ImpairedMDP(one_state(1, 2, 1).mdp, ol.ConstantDelay(1)), hidden_only(), 5, 0.1)
 
 
 def test_bernstein_consequence_lacks_a_factor() -> None:

@@ -13,22 +13,17 @@ from oldlight.information import Layout, newest
 from oldlight.learners import LossUCBVI, Setting, learn
 from oldlight.learners.delayed_ucbvi import DelayedUCBVI
 from oldlight.planning.values_at import earned
-from oldlight.theory import optimism, optimism_missing, optimism_missing_printed, optimism_planning
+from oldlight.theory import (
+    optimism,
+    optimism_missing,
+    optimism_missing_printed,
+    optimism_planning,
+    rarely_rewarded,
+)
 from oldlight.theory.counterexamples import rarely_seen
 from oldlight.theory.q_tables import delay_q, everything_known, loss_q, places, true_tables
 
 LOWEST, BELOW = "lowest Q^k − Q*", "least share of Q^k below their clip at the end"
-
-
-def two_states(H: int, chance: float) -> ol.TabularMDP:
-    """State 0 with about this chance whatever is done; only (0, 0) earns anything. So Q* is far below what could be earned."""
-    rng = np.random.default_rng(8)
-    P = np.empty((H, 2, 2, 2))
-    P[..., 0] = chance * (0.7 + 0.6 * rng.random((H, 2, 2)))
-    P[..., 1] = 1 - P[..., 0]
-    R = np.zeros((H, 2, 2))
-    R[:, 0, 0] = 1.0
-    return ol.TabularMDP(P, R, horizon=H)
 
 
 # -- the two sides of the comparison -----------------------------------------------------------------------------------
@@ -117,15 +112,15 @@ def test_q_star_under_loss_is_the_planners() -> None:
 # -- Algorithm 1 -------------------------------------------------------------------------------------------------------
 
 RUNS: dict[str, tuple[ol.ImpairedMDP, int, int, dict[str, Any]]] = {
-    "constant": (ol.ImpairedMDP(two_states(3, 0.4), ol.ConstantDelay(1)), 600, 20, {}),
-    "random": (ol.ImpairedMDP(two_states(2, 0.4), ol.StochasticDelay([0.6, 0.4])), 1000, 20, {"law": "estimated"}),
+    "constant": (ol.ImpairedMDP(rarely_rewarded(3, 0.4), ol.ConstantDelay(1)), 600, 20, {}),
+    "random": (ol.ImpairedMDP(rarely_rewarded(2, 0.4), ol.StochasticDelay([0.6, 0.4])), 1000, 20, {"law": "estimated"}),
     "random, longer": (
-        ol.ImpairedMDP(two_states(3, 0.3), ol.StochasticDelay([0.6, 0.4])),
+        ol.ImpairedMDP(rarely_rewarded(3, 0.3), ol.StochasticDelay([0.6, 0.4])),
         4000,
         2,
         {"law": "estimated"},
     ),
-    "warm": (ol.ImpairedMDP(two_states(3, 0.3), ol.ConstantDelay(1), start=ol.WarmStart()), 1500, 5, {}),
+    "warm": (ol.ImpairedMDP(rarely_rewarded(3, 0.3), ol.ConstantDelay(1), start=ol.WarmStart()), 1500, 5, {}),
 }
 
 
@@ -156,7 +151,7 @@ def test_the_printed_divisor_is_optimistic_too() -> None:
 @pytest.mark.parametrize("divided_by", ["those still waiting", "all episodes"])
 def test_a_first_delay_that_is_rarely_long_is_paid_for(divided_by: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """Few episodes tell what follows while the first state is late: a bonus that divides by all k of them is too small."""
-    problem = ol.ImpairedMDP(two_states(3, 0.4), ol.StochasticDelay([1.0], first=[0.999, 0.0005, 0.0, 0.0005]))
+    problem = ol.ImpairedMDP(rarely_rewarded(3, 0.4), ol.StochasticDelay([1.0], first=[0.999, 0.0005, 0.0, 0.0005]))
     if divided_by == "all episodes":
         estimate = DelayedUCBVI._estimate
 
@@ -174,7 +169,7 @@ def test_a_first_delay_that_is_rarely_long_is_paid_for(divided_by: str, monkeypa
 
 # -- Algorithms 2 and 3 -------------------------------------------------------------------------------------------------
 
-LOSSY = ol.ImpairedMDP(two_states(2, 0.5), ol.Loss(seen=0.8))
+LOSSY = ol.ImpairedMDP(rarely_rewarded(2, 0.5), ol.Loss(seen=0.8))
 
 
 def test_algorithm_2_is_optimistic_from_the_newest_seen_step_on() -> None:
@@ -184,7 +179,7 @@ def test_algorithm_2_is_optimistic_from_the_newest_seen_step_on() -> None:
     assert claim.detail[LOWEST] > 0
     # and not if the rewards of the steps since are left out: the belief's own error is paid for there
     assert claim.detail["lowest Q^k − Q* from step h on alone"] < -0.1
-    longer = ol.ImpairedMDP(two_states(3, 0.4), ol.Loss(seen=[0.7, 0.9, 0.8]))
+    longer = ol.ImpairedMDP(rarely_rewarded(3, 0.4), ol.Loss(seen=[0.7, 0.9, 0.8]))
     for clip in ("remaining", "none"):
         assert optimism_planning(longer, 1500, runs=2, clip=clip).holds
 
@@ -204,10 +199,18 @@ def test_algorithm_3_is_optimistic_with_the_proved_constant_only() -> None:
 
 
 def test_loss_claims_refuse_delay() -> None:
-    late = ol.ImpairedMDP(two_states(2, 0.5), ol.ConstantDelay(1))
+    late = ol.ImpairedMDP(rarely_rewarded(2, 0.5), ol.ConstantDelay(1))
     for claim in (optimism_planning, optimism_missing):
         with pytest.raises(ValueError, match="loss without delay"):
             claim(late, 10)
+
+
+def test_where_states_are_seen_often_enough_the_printed_bonus_is_not_too_small() -> None:
+    """Theorem 2 asks for λ_0 > 1 − 1/A: from 1/2 on the process is no counterexample, at c = 1, for no K tried."""
+    K = [2**i for i in range(1, 15)]
+    assert max(optimism_missing_printed(k, seen=x).left for k in K for x in (0.5, 0.6, 0.7, 0.8, 0.9, 0.95)) < 1e-150
+    assert max(optimism_missing_printed(k, seen=0.05).left for k in K) < 1e-11
+    assert max(optimism_missing_printed(k, seen=0.01).left for k in K) < 0.006
 
 
 def test_the_bonus_as_printed_is_too_small_where_a_state_is_rarely_seen() -> None:

@@ -55,7 +55,7 @@ def statements(measured: Sequence[Regret] = ()) -> list[Statement]:
 
 
 def _sides(claim: Claim) -> str:
-    turned = {"≤": ">", "≥": "<", "=": "≠"}.get(claim.relation, "not " + claim.relation)
+    turned = {"≤": ">", "≥": "<", "=": "≠"}[claim.relation]
     return f"{claim.left:.4g} {claim.relation if claim.holds else turned} {claim.right:.4g}"
 
 
@@ -67,11 +67,11 @@ def _proposition_1(measured: Sequence[Regret]) -> Statement:
     problem = ImpairedMDP(mdp, GeometricDelay(0.5))
     policy = FunctionPolicy(lambda info: info.h % 2, 2)
     one = proposition1(problem, policy)
-    printed = proposition1(problem, policy, at_horizon="nothing")
+    listed = proposition1(problem, policy, at_horizon="nothing")
     return Statement(
         "Proposition 1", "the two augmented MDPs give every executable policy the same value",
-        "holds, once the missing case h = H is filled in",
-        f"random process, geometric delay: {one.left:.6f} and {one.right:.6f}; as printed {printed.left:.4f} and {printed.right:.4f}",
+        "holds by the paper's sentence on h = H (“When h ≤ H, the transition is the same as MDP_aug”), which its list of cases leaves out",
+        f"random process, geometric delay: {one.left:.6f} and {one.right:.6f}; by the list alone {listed.left:.4f} and {listed.right:.4f}",
         "theory.proposition1; tests/test_augmented.py",
     )  # fmt: skip
 
@@ -138,9 +138,9 @@ def _proposition_4(measured: Sequence[Regret]) -> Statement:
     problem = mirror(2)
     claim, repaired = proposition4(problem), proposition4_repaired(problem)
     return Statement(
-        "Proposition 4", "the gap is at most Σ (E1 + 2·E2)",
+        "Proposition 4", "gap(s_1) is at most Σ (E1 + 2·E2), for each first state s_1",
         "false for every constant delay ≥ 2; true at delay 1 for rewards of span ≤ 1",
-        f"two states, delay 2: gap {claim.left:.4f}, bound {claim.right:.4f}; a bound that holds gives {repaired.right:.4f}",
+        f"two states, fixed s_1, delay 2: gap {claim.left:.4f}, bound {claim.right:.4f}; a bound that holds gives {repaired.right:.4f}",
         "theory.proposition4, theory.counterexamples; docs/statements.md",
     )  # fmt: skip
 
@@ -148,12 +148,14 @@ def _proposition_4(measured: Sequence[Regret]) -> Statement:
 def _proposition_5(measured: Sequence[Regret]) -> Statement:
     from oldlight.theory.claims import proposition5_long, proposition5_short
 
-    short, long = proposition5_short(2), proposition5_long(2, 100, GAMMA)
+    short, printed = proposition5_short(2), proposition5_long(2, 100, GAMMA)
+    one = proposition5_long(2, 100, GAMMA, comparator="expectation")
     return Statement(
-        "Proposition 5", "a process for which delay d costs nothing and d + 1 costs half",
-        "holds for one policy in expectation over the start",
-        f"d = 2: gap {short.left:.3g} at delay 2, {long.detail['exact gap']:.3g} at delay 3; over 100 episodes {_sides(long)}, missed "
-        f"with probability {long.detail['chance that the bound is missed']:.2g} (allowed: {GAMMA})",
+        "Proposition 5", "a process for which delay d costs nothing and d + 1 costs half, gap(s_1) as in Proposition 4",
+        "second half false as printed, for each s_1 on its own; holds for one policy in expectation over s_1",
+        f"d = 2: gap {short.left:.3g} at delay 2; at delay 3, 100 episodes, bound {one.detail['bound']:.3f}: a policy for each s_1 loses "
+        f"{printed.detail['mean gap']:.3g}, one policy {one.detail['mean gap']:.3g} (below the bound with probability {one.left:.2g}, "
+        f"allowed {GAMMA})",
         "theory.proposition5_short, proposition5_long; instances.dichotomy",
     )  # fmt: skip
 
@@ -180,7 +182,8 @@ def _proposition_6(measured: Sequence[Regret]) -> Statement:
     return Statement(
         "Proposition 6", "the regret of Algorithm 2 is of order √K",
         "false where an action is wanted only while the state is hidden",
-        f"three actions, K = 2,000: regret {claim.left:.4g}, linear in K" + (f". On the sensing chain: {told}" if told else ""),
+        f"three actions, one λ = 1/2: regret {claim.detail['regret']:.4g} after K = 2,000, grows like K^{claim.left:.2f}, the bound like "
+        f"K^{claim.right:.2f}" + (f". On the sensing chain: {told}" if told else ""),
         "theory.proposition6, theory.counterexamples.hidden_action; docs/loss_learners.md",
     )  # fmt: skip
 
@@ -213,10 +216,10 @@ def _max_gap(measured: Sequence[Regret]) -> Statement:
 def _event(measured: Sequence[Regret]) -> Statement:
     from oldlight.theory.lemmas import event_no_long_run
 
-    claim = event_no_long_run(2, 0, 0.5, 1)
+    claim = event_no_long_run(3, 1, 0.5, 1)
     return Statement(
-        "Event E_m", "P(no run of more than m losses) is at most the printed power", "the wrong way round",
-        f"H = 2, m = 0, λ = 1/2, K = 1: {_sides(claim)}", "theory.event_no_long_run",
+        "Event E_m", "P(no run of more than m ≥ 1 losses) is at most the printed power", "the wrong way round",
+        f"H = 3, m = 1, λ = 1/2, K = 1: {_sides(claim)}", "theory.event_no_long_run",
     )  # fmt: skip
 
 
@@ -254,11 +257,9 @@ def _hoeffding(measured: Sequence[Regret]) -> Statement:
 
 
 def _optimism(measured: Sequence[Regret]) -> Statement:
-    from oldlight.theory.optimism import optimism
+    from oldlight.theory.optimism import optimism, rarely_rewarded
 
-    P = np.broadcast_to([[0.05, 0.95]], (2, 2, 2)).copy()
-    rewards = [[1.0, 0.0], [0.0, 0.0]]
-    problem = ImpairedMDP(TabularMDP(P, rewards, horizon=3), ConstantDelay(1))
+    problem = ImpairedMDP(rarely_rewarded(2, 0.4), ConstantDelay(1))
     one, small = optimism(problem, 400, runs=5), optimism(problem, 400, c=0.02, runs=5)
     return Statement(
         "Lemma: optimism, delay", "Q of Algorithm 1 is never below Q*, with probability 1 − γ",
@@ -271,11 +272,13 @@ def _optimism(measured: Sequence[Regret]) -> Statement:
 def _optimism_missing(measured: Sequence[Regret]) -> Statement:
     from oldlight.theory.counterexamples import optimism_missing_printed
 
-    claim = optimism_missing_printed(20_000)
+    claim, half = optimism_missing_printed(20_000), optimism_missing_printed(20_000, seen=0.5)
     return Statement(
         "Lemma: optimism, loss", "Q of Algorithm 3 is never below Q*, with probability 1 − γ",
-        "false as printed: its bonus ignores the count behind the belief; holds with the parent's count",
-        f"two states, K = 20,000: fails with probability {claim.left:.3g}, allowed {claim.right:.3g}",
+        "a slip that matters where λ₀ is about 1/K only (Theorem 2 asks for λ₀ > 1 − 1/A): the printed bonus ignores the count behind the "
+        "belief; holds with the parent's count",
+        f"two states, K = 20,000, λ₀ = {claim.detail['seen']:.1e}: fails with probability {claim.left:.3g}, allowed {claim.right:.3g}; "
+        f"λ₀ = 1/2: {half.left:.1g}",
         "theory.optimism_missing_printed, theory.optimism_missing",
     )  # fmt: skip
 

@@ -30,8 +30,16 @@ from oldlight.theory.concentration import (
 from oldlight.theory.counterexamples import optimism_missing_printed, proposition6
 from oldlight.theory.estimates import estimates
 from oldlight.theory.gap_bound import proposition4, proposition4_repaired, proposition4_ties
-from oldlight.theory.lemmas import event_no_long_run, long_runs, longest_gap, pattern_gap, pigeonhole, round_robin
-from oldlight.theory.optimism import optimism, optimism_missing, optimism_planning
+from oldlight.theory.lemmas import (
+    event_no_long_run,
+    hidden_only,
+    long_runs,
+    longest_gap,
+    pattern_gap,
+    pigeonhole,
+    round_robin,
+)
+from oldlight.theory.optimism import optimism, optimism_missing, optimism_planning, rarely_rewarded
 
 __all__ = [
     "Claim",
@@ -41,6 +49,7 @@ __all__ = [
     "bernstein_for_runs",
     "estimates",
     "event_no_long_run",
+    "hidden_only",
     "hoeffding_consequence",
     "lambda_hat",
     "long_runs",
@@ -63,6 +72,7 @@ __all__ = [
     "proposition5_long",
     "proposition5_short",
     "proposition6",
+    "rarely_rewarded",
     "round_robin",
     "theta_hat",
     "total_variation",

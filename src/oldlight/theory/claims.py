@@ -10,6 +10,8 @@ Proposition 1   MDP_aug (H steps, reward expected under the belief) and its past
 Proposition 2   its process has the same optimal value with every delay (the bound on regret is not computed here).
 Proposition 3   planning for a constant delay is NP-hard: the blind value of `sat(clauses)` decides the formula.
 Proposition 5   the process `dichotomy(d)`: delay d costs nothing, delay d + 1 costs half; and for K episodes.
+                gap(s_1) is read as in Proposition 4, as printed: for each first state on its own, with an executable policy
+                that may be made for it. Then the second half is false; for one policy in expectation over s_1 it holds.
 Monotonicity    a longer constant delay, or a lower chance to be seen, never has a higher value.
 Proposition 4 is in `oldlight.theory.gap_bound`, the lemmas of the appendix in `lemmas` and `concentration`.
 """
@@ -30,7 +32,7 @@ from oldlight.instances import dichotomy, hard_tree, hard_tree_value, sat, satis
 from oldlight.mdp import TabularMDP
 from oldlight.planning import solve
 from oldlight.planning.gap import gap
-from oldlight.policies import Policy, chances_of
+from oldlight.policies import FunctionPolicy, Policy, chances_of
 from oldlight.problem import ImpairedMDP, WarmStart
 from oldlight.simulation import simulate
 
@@ -50,20 +52,23 @@ class Claim:
     relation: str = "≤"
 
     def __str__(self) -> str:
-        return f"{self.name}: {self.left:.10g} {self.relation} {self.right:.10g} {'holds' if self.holds else 'fails'}"
+        return f"{self.name}: {self.left:.6g} {self.relation} {self.right:.6g} {'holds' if self.holds else 'fails'}"
 
 
-def proposition1(problem: ImpairedMDP, policy: Policy, *, at_horizon: AtHorizon = "arrival") -> Claim:
-    """The value of `policy` in MDP_aug and in the 2H-step past-reward model, delay only.
+def proposition1(problem: ImpairedMDP, policy: Policy | None = None, *, at_horizon: AtHorizon = "hazard") -> Claim:
+    """The value of `policy` (actions at random if None) in MDP_aug and in the 2H-step past-reward model, delay only.
 
-    at_horizon: what happens after the last action, at the paper's h = H, for which no case is printed: "arrival" (one
-    observation per step from there on, as for h > H), "hazard" (the law goes on for one more step, as for h < H; no
-    difference here, because delays are folded at H), or "nothing" (the cases as printed: every probability is 0).
+    at_horizon: what happens after the last action, at the paper's h = H, which its list of cases leaves out: "hazard" (the law
+    goes on for one more step, as the paper's sentence below the list says: "When h ≤ H, the transition is the same as
+    MDP_aug"), "arrival" (one observation per step from there on, as for h > H; no difference, because delays are folded at
+    H), or "nothing" (the list to the letter: every probability is 0).
     A warm start with a delay longer than H needs more than 2H steps: there the proposition fails.
     """
     if problem.seen is not None:
         raise ValueError(f"Proposition 1 is about delay; {problem.channel!r} loses observations")
     checks.one_of("at_horizon", at_horizon, ("arrival", "hazard", "nothing"))
+    A = problem.n_actions
+    policy = FunctionPolicy(lambda _: np.full(A, 1.0 / A), A) if policy is None else policy
     starts = [(p, info, *_both_values(problem, policy, info, at_horizon)) for p, info in beginnings(problem)]
     left = sum(p * v for p, _, v, _ in starts)
     right = sum(p * w for p, _, _, w in starts)
@@ -153,20 +158,20 @@ def proposition5_long(
     episodes: int,
     gamma: float,
     *,
-    comparator: Literal["expectation", "hindsight", "each start"] = "expectation",
+    comparator: Literal["each start", "expectation", "hindsight"] = "each start",
     horizon: int | None = None,
     seed: int = 0,
 ) -> Claim:
     """Second half: with a delay of d + 1, mean gap over K episodes ≥ 1/2 − √(log(1/γ)/(2K)) with probability 1 − γ.
 
-    left: the mean gap over K simulated episodes; right: the bound; `detail` has the exact probability that the bound is
-    missed, and `holds` says whether that is at most γ. The executable value in gap(s_1) belongs to
+    left: the exact probability that the mean gap is below that bound; right: γ; `detail` has the bound and the mean gap over
+    K simulated episodes. The executable value in gap(s_1) belongs to
+    "each start": max over policies for each s_1 on its own, as printed there and in Proposition 4: nothing is ever lost;
     "expectation": the policy that is best in expectation over the start, fixed before the K starts are drawn;
-    "hindsight": the policy that is best for the K starts drawn ("any policy", all at once);
-    "each start": max over policies for each s_1 on its own, as printed: then nothing is ever lost.
+    "hindsight": the policy that is best for the K starts drawn ("any policy", all at once).
     """
     K = checks.whole("episodes", episodes, least=1)
-    checks.one_of("comparator", comparator, ("expectation", "hindsight", "each start"))
+    checks.one_of("comparator", comparator, ("each start", "expectation", "hindsight"))
     if not 0.0 < gamma < 1.0:
         raise ValueError(f"gamma is {gamma}, expected a number in (0, 1)")
     mdp = dichotomy(d, horizon)
@@ -179,8 +184,8 @@ def proposition5_long(
     counts = np.bincount(played.states[:, 0], minlength=2)
     full = np.array([solve(ImpairedMDP(mdp.replace(initial=e), ConstantDelay(0))).value for e in np.eye(2)])
     known = np.array([solve(ImpairedMDP(mdp.replace(initial=e), ConstantDelay(d + 1))).value for e in np.eye(2)])
-    right = 0.5 - float(np.sqrt(np.log(1.0 / gamma) / (2 * K)))
-    most = int(np.floor(K * (1.0 - right) + 1e-9))  # the bound is missed if more than this many guesses are right
+    bound = 0.5 - float(np.sqrt(np.log(1.0 / gamma) / (2 * K)))
+    most = int(np.floor(K * (1.0 - bound) + 1e-9))  # the bound is missed if more than this many guesses are right
     beyond = float(bdtrc(most, K, 0.5)) if most < K else 0.0
     if comparator == "expectation":
         earned = float(counts @ by_start) / K
@@ -190,10 +195,16 @@ def proposition5_long(
         missed = min(1.0, 2.0 * beyond)  # both sides at once: they exclude each other, because most ≥ K/2
     else:
         earned = float(counts @ known) / K
-        missed = float(right > full[0] - known[0])
-    left = float(counts @ full) / K - earned
-    detail = {"exact gap": price.value, "chance that the bound is missed": missed, "gamma": gamma, "episodes": K}
-    return Claim(f"Proposition 5, delay d + 1, {comparator}", left, right, missed <= gamma, detail, "≥")
+        missed = float(bound > full[0] - known[0])
+    detail = {
+        "gap of one policy": price.value,
+        "bound": bound,
+        "mean gap": float(counts @ full) / K - earned,
+        "episodes": K,
+    }
+    return Claim(
+        f"Proposition 5, delay d + 1, {comparator}, chance of missing the bound", missed, gamma, missed <= gamma, detail
+    )
 
 
 def monotone_in_delay(mdp: TabularMDP, delays: Iterable[int], *, start: WarmStart | None = None) -> Claim:

@@ -7,9 +7,9 @@ neighbouring zeros. Printed: P(g(k) > q) ≤ k·θ^{q+1}. A distance above q nee
 
 The second is what the counts need: a run of lost observations before the first or after the last seen one counts too.
 
-**Event E_m**: no run of lost observations in K episodes of H steps is longer than m. Printed:
+**Event E_m**, m ≥ 1: no run of lost observations in K episodes of H steps is longer than m. Printed:
 P(E_m) ≤ (1 − H·(1−λ_0)^{m+1})^K where λ_h ≥ λ_0. It is the other way round: ≥, by a union bound per episode, where the
-base is not negative. From a *lower* bound λ_0 on the chance to be seen no upper bound on P(E_m) can follow at all.
+base is not negative; and strictly so for 0 < λ_0 < 1, since a run of m + 1 has at most H − m places, not H. From a *lower* bound λ_0 on the chance to be seen no upper bound on P(E_m) can follow at all.
 
 **The use of E_m** in Theorem 2's proof, m = ½·⌊log K/(−log(1 − λ_0))⌋: "on the complement the regret is bounded by
 H(1 − P(E_m)) ≤ H²K(1−λ_0)^{m+1} ≤ H²√K". If E_m speaks of all K episodes, as its printed power K says, the regret on the
@@ -97,12 +97,13 @@ def run_chance(thetas: ArrayLike, q: int) -> float:
 def event_no_long_run(
     horizon: int, m: int, seen: ArrayLike, episodes: int, *, least_seen: float | None = None
 ) -> Claim:
-    """P(E_m), exactly, against the printed upper bound; the lower bound that holds is in `detail`.
+    """P(E_m), exactly, against the printed upper bound, m ≥ 1 as there; the lower bound that holds is in `detail`.
 
     seen: λ_h, one number or one per step; least_seen: λ_0, the smallest of them if None.
     """
     H = checks.whole("horizon", horizon, least=1)
     K = checks.whole("episodes", episodes, least=1)
+    checks.whole("m", m, least=1)
     rates = np.broadcast_to(np.asarray(seen, dtype=np.float64), (H,))
     low = checks.probability("least_seen", rates.min() if least_seen is None else least_seen)
     if low > rates.min():
@@ -115,7 +116,7 @@ def event_no_long_run(
         "lower bound holds": exact >= max(0.0, base) ** K - 1e-12,
         "P by the printed definition (h − t_h − 1 ≤ m)": (1.0 - run_chance(1.0 - rates, m + 2)) ** K,
     }
-    return Claim("event E_m", exact, printed, exact <= printed + 1e-15, detail)
+    return Claim("event E_m", exact, printed, exact <= printed * (1 + 1e-12), detail)
 
 
 def long_runs(horizon: int, seen: float, episodes: int) -> Claim:

@@ -10,10 +10,10 @@ of the newest visible step t if it has just arrived, and all later ones. That mo
 holds with c = 1, which `oldlight.learners.delayed_ucbvi` derives. On the way the paper takes c_A = max(c_A1, c_A2, c_θ, 2)
 where its own sum needs 2·c_θ (it is saved: c_θ is enough), and counts the information states without δ and the root.
 
-**Lemma `optimism_missing`** (Algorithm 3). Q_h(τ, a) is that of MDP_aug: expected rewards of steps h, h+1, .. by the belief.
+**Lemma `optimism_missing`** (Algorithm 3; it fails only for small λ_0, and Theorem 2 asks for λ_0 > 1 − 1/A). Q_h(τ, a) is that of MDP_aug: expected rewards of steps h, h+1, .. by the belief.
 The belief b̂ of a lost state comes from the episodes in which it *was* seen; the printed bonus divides by N_h(τ, a), which
-does not count those. As printed the lemma is false for every c (`counterexamples.optimism_missing_printed`); with the bonus
-of the parent's count, as `LossUCBVI` has it, it holds with c = 1.
+does not count those. As printed, for λ_0 about 1.4/K, the lemma is false for every c
+(`counterexamples.optimism_missing_printed`); with the bonus of the parent's count, as `LossUCBVI` has it, it holds with c = 1.
 
 **Algorithm 2** with the bonus oracle, `optimism_planning`. Its plan has a Q too: that of p̂ with rewards r + bonus. It is
 optimistic *if τ is accounted for from its newest seen step t on*: the bonuses of the steps t..h−1 pay for the error of the
@@ -35,6 +35,7 @@ from oldlight.learners.delayed_ucbvi import DelayedUCBVI
 from oldlight.learners.loop import learn
 from oldlight.learners.loss_ucbvi import LossUCBVI
 from oldlight.learners.optimistic_planning import OptimisticPlanning, left_to_earn
+from oldlight.mdp import TabularMDP
 from oldlight.problem import ImpairedMDP
 from oldlight.theory.claims import Claim
 from oldlight.theory.q_tables import delay_q, everything_known, loss_q, places, true_tables
@@ -42,6 +43,20 @@ from oldlight.theory.q_tables import delay_q, everything_known, loss_q, places, 
 Floats = NDArray[np.float64]
 Look = Callable[[], float]  # the lowest Q^k − Q* now
 ROUNDING = 1e-9
+
+
+def rarely_rewarded(horizon: int, chance: float) -> TabularMDP:
+    """Two states, two actions; state 0 with about this chance whatever is done, and only action 0 there earns anything.
+
+    So Q* is far below what could be earned, and a Q^k below its clip says something.
+    """
+    rng = np.random.default_rng(8)
+    P = np.empty((horizon, 2, 2, 2))
+    P[..., 0] = chance * (0.7 + 0.6 * rng.random((horizon, 2, 2)))
+    P[..., 1] = 1 - P[..., 0]
+    R = np.zeros((horizon, 2, 2))
+    R[:, 0, 0] = 1.0
+    return TabularMDP(P, R, horizon=horizon)
 
 
 def optimism(

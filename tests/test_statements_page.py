@@ -47,13 +47,19 @@ def beginning() -> dict[str, Any]:
     return names
 
 
-def printed(command: str) -> str:
-    """What a command prints, in one line."""
+@functools.cache
+def result(command: str) -> Any:
+    """The claim that a command of Python makes, or all that a command of the shell prints."""
     if not command.startswith("python "):
-        return str(eval(command, beginning()))
+        return eval(command, beginning())
     given = [sys.executable, *shlex.split(command)[1:]]
     done = subprocess.run(given, capture_output=True, text=True, encoding="utf-8", cwd=ROOT, env=os.environ, check=True)
-    return done.stdout.strip().splitlines()[0]
+    return done.stdout
+
+
+def printed(command: str) -> str:
+    """What a command prints, the first line of it."""
+    return str(result(command)).splitlines()[0]
 
 
 def test_every_row_has_a_command() -> None:
@@ -78,6 +84,33 @@ def test_verdicts_agree_with_what_is_printed() -> None:
             assert FAILS.search(verdict), line
         elif row["prints"].endswith("holds"):
             assert HOLDS.search(verdict), line
+
+
+def test_optimism_says_something() -> None:
+    """At least two thirds of the Q^k are below their clip at the end, as the page says."""
+    commands = [row["command"] for row in rows() if re.match(r"optimism\w*\((late|waits|lossy)", row["command"])]
+    assert len(commands) == 15
+    for command in commands:
+        below = result(command).detail["least share of Q^k below their clip at the end"]
+        assert below >= 2 / 3 - 1e-9, command
+
+
+def test_the_account_of_table_1() -> None:
+    """The figures in the text of that section are those that the script prints."""
+    (section,) = re.findall(r"## Table 1\n(.*?)\n## ", TEXT, re.DOTALL)
+    lines = result("python docs/scripts/table1.py").splitlines()
+    best = re.search(r"best fit   (.*)", section)
+    assert best
+    assert lines[3].strip() == best[1]
+    found = dict(line.split(": best fit off by ") for line in lines if ": best fit off by " in line)
+    for title, said in (("all", "34 %"), ("constant delay", "36 %"), ("stochastic delay", "11 %")):
+        assert found[title].split("%")[0] == said.split()[0]
+        assert re.sub(r"\s", " ", said) in re.sub(r"\s+", " ", section)
+    assert [words.split("at most ")[1][0] for words in found.values()] == ["6", "2", "6"]
+    count = re.match(r"([\d,]+) accounts, ([\d,]+) different tables, ([\d,]+)", lines[0])
+    assert count
+    assert all(number in section for number in count.groups())
+    assert "turns at 11, pays in 10 and 11; at the centre; best executable; planned without" in lines[2]
 
 
 def written(line: str) -> str:

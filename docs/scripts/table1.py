@@ -269,19 +269,23 @@ def main() -> None:
     found = fits()
     different = {tuple(np.round(fit.entries, 6).reshape(-1)) for fit in found}
     nothing = sum(bool(np.abs(fit.entries).max() < 1e-6) for fit in found)
+    best, most = min(fit.error() for fit in found), max(fit.close() for fit in found)
     print(
-        f"{len(found):,} accounts tried, {len(different):,} different tables, {nothing:,} accounts with gap 0 throughout"
+        f"{len(found):,} accounts, {len(different):,} different tables, {nothing:,} accounts with gap 0 throughout; "
+        f"best fit off by {best:.0%}, at most {most} of 16 entries agree"
     )
     for title, columns in (("all", ALL), ("constant delay", CONSTANT), ("stochastic delay", STOCHASTIC)):
         n = PRINTED[:, columns].size
-        best = min(found, key=lambda fit: fit.error(columns))
-        most = max(found, key=lambda fit: (fit.close(columns), -fit.error(columns)))
+        nearest = min(found, key=lambda fit: fit.error(columns))
+        agrees = max(found, key=lambda fit: (fit.close(columns), -fit.error(columns)))
         print(
-            f"{title}: best fit off by {best.error(columns):.0%} on average; at most {most.close(columns)} of {n} entries agree"
+            f"{title}: best fit off by {nearest.error(columns):.0%}; at most {agrees.close(columns)} of {n} entries agree"
         )
-        for name, fit in (("best fit", best), ("most entries", most)):
+        for name, fit in (("best fit", nearest), ("most entries", agrees)):
             print(f"  {name}: {'; '.join(fit.account)}")
-            print("    " + " / ".join(" ".join(f"{x:.0f}" for x in row[columns]) for row in fit.entries))
+            print(
+                "    " + " / ".join(" ".join(f"{x:.0f}" for x in np.round(row[columns]) + 0.0) for row in fit.entries)
+            )
 
 
 if __name__ == "__main__":

@@ -112,7 +112,9 @@ def test_a_failure_on_a_cluster_is_recorded(
     scheduler: tuple[str, list[Any]], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Code of one's own is found beside the study's file; what it raises comes back with its traceback."""
-    (tmp_path / "egret.py").write_text("def wades(problem, *, deep):\n    return {'depth': 1 / (1 - deep)}\n")
+    (tmp_path / "egret.py").write_text(
+        "import oldlight\n@oldlight.registered\ndef wades(problem, *, deep):\n    return {'depth': 1 / (1 - deep)}\n"
+    )
     (tmp_path / "study.toml").write_text("""
 name = "birds"
 instances = ["sensing_chain"]

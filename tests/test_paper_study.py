@@ -209,7 +209,9 @@ def test_what_is_not_on_a_page_is_said(tmp_path: Path, monkeypatch: pytest.Monke
     """Cells that failed, that are not finished, and on the page of deep learners those of other tasks."""
     monkeypatch.chdir(tmp_path)
     monkeypatch.setattr(sys, "path", list(sys.path))
-    Path("curlew.py").write_text("def fails(problem):\n    raise ValueError('no\\n `mud`')\n")
+    Path("curlew.py").write_text(
+        "import oldlight\n@oldlight.registered\ndef fails(problem):\n    raise ValueError('no\\n `mud`')\n"
+    )
     deep = {"name": "oldlight.deep:train", "label": "DQN, newest"}
     keys = {
         "name": "s",

@@ -43,7 +43,7 @@ LATER = (
     "traces",
     "words",
 )  # files whose refusals are tested elsewhere
-INSIDE = {"_tail"}  # functions whose refusal only the library's own code can meet
+INSIDE = {"_tail", "_note"}  # functions whose refusal only the library's own code can meet
 
 
 def says(error: BaseException) -> str:

@@ -9,6 +9,7 @@ from oldlight.information import Information
 from oldlight.learners import Episode, Setting
 
 
+@ol.registered
 class EpsilonGreedy:
     """Plans on the mean of what was counted; with probability epsilon an action is drawn at random instead."""
 

@@ -34,6 +34,7 @@ if TYPE_CHECKING:
     from oldlight.information import Information, Layout, belief
     from oldlight.learners import LearningRun, compare, learn
     from oldlight.mdp import TabularMDP
+    from oldlight.own_code import registered
     from oldlight.planning import Solution, solve
     from oldlight.planning.evaluation import Evaluation, evaluate
     from oldlight.planning.gap import Gap, gap
@@ -73,6 +74,7 @@ _WHERE = {
     "information": ("Information", "Layout", "belief"),
     "learners": ("LearningRun", "compare", "learn"),
     "mdp": ("TabularMDP",),
+    "own_code": ("registered",),
     "planning": ("Solution", "solve"),
     "planning.evaluation": ("Evaluation", "evaluate"),
     "planning.gap": ("Gap", "gap"),
@@ -166,6 +168,7 @@ __all__ = [
     "learners",
     "load_policy",
     "read_trace",
+    "registered",
     "run_testbed",
     "simulate",
     "solve",

@@ -10,6 +10,8 @@ Nothing heavy is imported before a command needs it, so that --help answers at o
 
 from __future__ import annotations
 
+import contextlib
+import os
 import sys
 import warnings
 from typing import Annotated, Any
@@ -32,15 +34,23 @@ def _version(wanted: bool) -> None:
 
 @app.callback()
 def options(
+    context: typer.Context,
     debug: Annotated[bool, typer.Option("--debug", help="Show the traceback of an error.")] = False,
     version: Annotated[bool, typer.Option("--version", callback=_version, is_eager=True, help="Print the version.")] = False,
 ) -> None:  # fmt: skip
-    pass
+    from oldlight.own_code import looking_in
+
+    with contextlib.suppress(OSError):  # a current folder that is gone
+        context.with_resource(looking_in(os.getcwd()))
 
 
 def main() -> None:
     """The entry point: what goes wrong is said in one paragraph, with the exit code that fits."""
     warnings.showwarning = _warned
+    warnings.filterwarnings("default", r".*@oldlight\.registered", DeprecationWarning)
+    with contextlib.suppress(OSError):
+        if sys.path[:1] in ([""], [os.getcwd()]):  # python -m oldlight: what is installed comes first
+            sys.path.append(sys.path.pop(0))
     try:
         code = app(standalone_mode=False, prog_name="oldlight")
     except (KeyboardInterrupt, typer.Abort):

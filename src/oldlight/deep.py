@@ -23,6 +23,7 @@ import numpy as np
 
 from oldlight import checks
 from oldlight.channels import Channel
+from oldlight.own_code import registered
 from oldlight.studies.cells import Environment
 
 OBSERVATIONS = ("full", "augmented", "newest")
@@ -65,6 +66,7 @@ def make(
     return made
 
 
+@registered
 def train(
     problem: Environment,
     seed: int,

@@ -9,7 +9,7 @@
     loss:0.2               20% are lost                              seen:0.8            the same
     bursty:0.1,0.5         to_bad, to_good[, seen_good, seen_bad]    wifi                the Wi-Fi link of docs/traces.md
     trace:link.csv@20      fitted to a measured link at 20 ms        file:link.json      what `oldlight trace` wrote
-    mymodule:MyChannel     a channel of your own
+    mymodule:MyChannel     a channel of your own (`oldlight.own_code`)
 
 and a delay may be followed by "+cap:k": no delay is longer than k. `channel_of` also takes the same as data, `{"kind": "constant", "d": 2}`; `channel_data`
 writes any channel as such a mapping of plain JSON values, and channel_of(channel_data(c)) == c.
@@ -24,10 +24,8 @@ a file that `TabularMDP.save` wrote; a Gymnasium environment with a table, `gym:
 from __future__ import annotations
 
 import difflib
-import importlib
 import inspect
 import json
-import sys
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, NoReturn
@@ -51,7 +49,9 @@ from oldlight.channels import (
     StochasticDelay,
 )
 from oldlight.mdp import TabularMDP
+from oldlight.own_code import permit, resolve
 
+CHANNELS = (DelayChannel, LossChannel, Lossy)
 EXAMPLES = "constant:2, geometric:0.3, loss:0.2, constant:2+loss:0.2"
 KINDS: dict[str, tuple[type[Any], tuple[str, ...]]] = {  # kind -> class, its fields as data
     "constant": (ConstantDelay, ("d",)),
@@ -112,7 +112,7 @@ def nearest(word: str, allowed: Iterable[str]) -> str:
 
 def channel_of(given: str | Mapping[str, Any] | Channel) -> Channel:
     """The channel that words or data describe; a channel is returned as it is."""
-    if isinstance(given, DelayChannel | LossChannel | Lossy):
+    if isinstance(given, CHANNELS):
         return given
     if isinstance(given, str):
         return _spoken(given)
@@ -127,14 +127,17 @@ def _spoken(text: str) -> Channel:
     delay: DelayChannel | None = None
     loss: LossChannel | None = None
     period: float | None = None
-    for part in text.split("+"):
-        kind, _, rest = part.strip().partition(":")
+    parts = [part.strip() for part in text.split("+")]
+    own = [p for p in parts if names_code(p) and not difflib.get_close_matches(p.partition(":")[0], WORDS)]
+    permit(*own)
+    for part in parts:
+        kind, _, rest = part.partition(":")
         if kind == "cap":
             if delay is None:
                 raise ValueError(f"channel {text!r}: cap:{rest} shortens the delay before it, e.g. geometric:0.3+cap:4")
             delay = delay.capped(_number(text, "cap", rest))
             continue
-        made = _part(text, kind, rest)
+        made = own_channel(part, {}) if part in own else _part(text, kind, rest)
         period = made.period_ms if made.period_ms is not None else period
         for found in (made.delay, made.loss) if isinstance(made, Lossy) else (made,):
             if isinstance(found, DelayChannel):
@@ -154,12 +157,21 @@ def _spoken(text: str) -> Channel:
     return whole if period is None else whole.with_period(period)
 
 
+def names_code(part: str) -> bool:
+    """Is this part of a channel in words a `module:name`, rather than a kind with its numbers?"""
+    kind, _, rest = part.partition(":")
+    return kind not in WORDS and kind != "cap" and rest.isidentifier()
+
+
+def own_channel(name: str, options: Mapping[str, Any]) -> Channel:
+    """The channel that `module:name` makes with these options."""
+    made = called(name, resolve(name, f"unknown channel {name!r}", CHANNELS), (), options)
+    if not isinstance(made, CHANNELS):
+        raise TypeError(f"{name} made something of type {type(made).__name__}, expected a channel")
+    return made
+
+
 def _part(text: str, kind: str, rest: str) -> Channel:
-    if kind not in WORDS and rest.isidentifier() and not difflib.get_close_matches(kind, WORDS):
-        made = called(part := f"{kind}:{rest}", imported(part, f"unknown channel {part!r}"), (), {})
-        if not isinstance(made, DelayChannel | LossChannel | Lossy):
-            raise TypeError(f"{part} made something of type {type(made).__name__}, expected a channel")
-        return made
     if kind not in WORDS:
         raise ValueError(f"channel {text!r}: unknown kind {kind!r}{nearest(kind, WORDS)} (for example {EXAMPLES})")
     if bool(rest) != bool(WORDS[kind]):
@@ -287,6 +299,7 @@ def mdp_of(given: str | Mapping[str, Any] | TabularMDP) -> TabularMDP:
         name, at, steps = given.removeprefix("gym:").partition("@")
         if not at or not steps.isdigit():
             raise ValueError(f"process {given!r}: expected gym:ID@steps, e.g. gym:FrozenLake-v1@20")
+        permit_environment(name)
         return TabularMDP.from_gymnasium(name, int(steps))
     path = Path(given)
     if path.suffix in (".toml", ".npz") or path.is_file():
@@ -299,6 +312,12 @@ def mdp_of(given: str | Mapping[str, Any] | TabularMDP) -> TabularMDP:
     return _made(given, (), {})
 
 
+def permit_environment(id: str) -> None:
+    """Gymnasium imports the module of an environment whose id is `module:ID`; see `permit`."""
+    if ":" in id:
+        permit(id)
+
+
 def _argument(given: str, item: str) -> float | int:
     try:
         value = float(item)
@@ -308,7 +327,7 @@ def _argument(given: str, item: str) -> float | int:
 
 
 def _made(name: str, positional: tuple[Any, ...], arguments: Mapping[str, Any]) -> TabularMDP:
-    make = INSTANCES.get(name) or imported(name, f"unknown process {name!r}{nearest(name, INSTANCES)}")
+    make = INSTANCES.get(name) or resolve(name, f"unknown process {name!r}{nearest(name, INSTANCES)}", (TabularMDP,))
     mdp = called(name, make, positional, arguments)
     if not isinstance(mdp, TabularMDP):
         raise TypeError(f"{name} returned something of type {type(mdp).__name__}, expected a TabularMDP")
@@ -322,36 +341,22 @@ def learner_names() -> list[str]:
     return [name for name in learners.__all__ if hasattr(getattr(learners, name), "see") and name != "Learner"]
 
 
-def learner_of(name: str, **options: Any) -> Any:
-    """A new learner: a name of `oldlight.learners` or `module:Class`, with its options."""
+def learner_maker(name: str) -> Callable[..., Any]:
+    """What makes the learner of this name: a class of `oldlight.learners`, or what `module:name` stands for."""
     from oldlight import learners
 
-    known = learner_names()
-    if name in known:
-        return called(name, getattr(learners, name), (), options)
-    make = imported(name, f"unknown learner {name!r}{nearest(name, known)}")
-    learner = called(name, make, (), options)
+    known = {name: getattr(learners, name) for name in learner_names()}
+    bases = (learners.Learner, *known.values())
+    return known.get(name) or resolve(name, f"unknown learner {name!r}{nearest(name, known)}", bases)
+
+
+def learner_of(name: str, **options: Any) -> Any:
+    """A new learner: a name of `oldlight.learners` or `module:Class`, with its options."""
+    learner = called(name, learner_maker(name), (), options)
     missing = [method for method in ("start", "see") if not hasattr(learner, method)]
     if missing:
         raise TypeError(f"{name} is not a learner: it has no {missing[0]}(); see oldlight.learners.protocol")
     return learner
-
-
-def imported(name: str, otherwise: str) -> Callable[..., Any]:
-    """What `module:name` stands for, the module found from the current folder too."""
-    module, colon, attribute = name.partition(":")
-    if not colon or not all(part.isidentifier() for part in [*module.split("."), attribute]):
-        raise ValueError(f"{otherwise} (your own is given as module:name)")
-    if "" not in sys.path and str(Path.cwd()) not in sys.path:
-        sys.path.insert(0, str(Path.cwd()))
-    try:
-        found = getattr(importlib.import_module(module), attribute, None)
-    except ModuleNotFoundError as error:
-        raise ValueError(f"{name}: no module {error.name!r} in the current folder or on Python's path") from None
-    if not callable(found):
-        raise ValueError(f"{name}: {module} has no {attribute} that can be called")
-    made: Callable[..., Any] = found
-    return made
 
 
 def called(name: str, make: Callable[..., Any], positional: Sequence[Any], arguments: Mapping[str, Any]) -> Any:

@@ -261,15 +261,9 @@ def takes(name: str, option: str) -> bool:
     """Has the learner this option?"""
     import inspect
 
-    from oldlight import learners
-    from oldlight.words import imported, learner_names
+    from oldlight.words import learner_maker
 
-    make = (
-        getattr(learners, name)
-        if name in learner_names()
-        else said("--learner", imported, name, f"unknown learner {name!r}")
-    )
-    return option in inspect.signature(make).parameters
+    return option in inspect.signature(said("--learner", learner_maker, name)).parameters
 
 
 def _option(item: str) -> tuple[str, Any]:

@@ -15,7 +15,7 @@ from oldlight.commands.shared import (
 )
 
 if TYPE_CHECKING:
-    pass
+    from oldlight.studies import Study
 
 Engine = Annotated[str, typer.Option("--engine", help="local (processes of this machine) or dask (a cluster).")]
 Scheduler = Annotated[
@@ -49,9 +49,12 @@ def run(
     scheduler: Scheduler = None,
     workers: Workers = None,
     retry_failed: Retry = False,
-    dry: Annotated[bool, typer.Option("--dry-run", help="Check the study and say what would be done.")] = False,
+    dry: Annotated[bool, typer.Option("--dry-run", help="Check the study and say what would be done; no code of its own is imported, and what is not checked is named.")] = False,
+    trust: Annotated[bool, typer.Option("--trust", help="Trust the study's folder, now and later, with what I may do: code that it names is run. Look at it first.")] = False,
 ) -> None:  # fmt: skip
     """Run a study: what is missing is computed, what is finished stays. Stop and start it as you like.
+
+    A study that names code (module:name) runs it. The mark guards against accidents: only what has @oldlight.registered before it, or derives from a class of oldlight's, may be named. --trust guards against strangers: before anything is imported for a study from a folder that has not been trusted yet, you are asked on a terminal, and need --trust elsewhere.
 
     [dim]oldlight run study.toml[/dim]
     [dim]oldlight run study.toml --engine dask --scheduler tcp://10.0.0.1:8786[/dim]
@@ -61,16 +64,54 @@ def run(
     need_extra("pydantic", "pyarrow")
     from oldlight.studies import load_study
 
-    found = said("STUDY", load_study, study)
+    found = said("STUDY", load_study, study, import_code=False)
     folder = out or str(Path("runs") / Path(study).stem)
     if dry:
         found.check()
         tell(f"{found!r} would go to {folder}; nothing was run")
+        _not_checked(found.code)
         return
+    if found.code:
+        _need_trust(found, trust)
+        found = said("STUDY", found.with_code)
     now = _run(found, folder, engine, scheduler, workers, retry_failed)
     if not now.complete:
         raise typer.Exit(1)
     tell(f"Now: oldlight report {folder}")
+
+
+def _need_trust(study: Study, trust: bool) -> None:
+    """Ask, or refuse, before code is imported for a study from a folder that is not trusted."""
+    from oldlight.own_code import whereabouts
+    from oldlight.studies.trust import is_trusted, remember
+
+    if is_trusted(study.folder):
+        return
+    if not trust:
+        tell(f"{study.source} names code that would be imported and run, with everything that you may do:")
+        for name in study.code:
+            tell(_printable(f"  {name}  ({whereabouts(name, study.folder)})"))
+        asked = sys.stdin.isatty() and sys.stderr.isatty()
+        if not asked or not typer.confirm(_printable(f"Trust the folder {study.folder} from now on?"), err=True):
+            raise typer.BadParameter(
+                _printable(
+                    f"the folder {study.folder} has not been trusted yet, and {study.code[0]} would be imported; look at "
+                )
+                + "what it names, then give --trust. --dry-run checks the rest without it",
+                param_hint="STUDY",
+            )
+    remember(study.folder)
+
+
+def _not_checked(code: tuple[str, ...]) -> None:
+    """Say which code of the user's was named and not imported."""
+    for name in code:
+        tell(_printable(f"  not checked: {name}"))
+
+
+def _printable(text: str) -> str:
+    """Without what could move the cursor: a study's names are somebody else's text."""
+    return "".join(c if c.isprintable() else repr(c)[1:-1] for c in text)
 
 
 @app.command()
@@ -105,6 +146,7 @@ def status(
         typer.echo(f"  failed: {failure.name}: {failure.error} ({failure.file})")
     for file in now.damaged:
         typer.echo(f"  damaged: {file}")
+    _not_checked(now.code)
 
 
 @app.command()
@@ -122,7 +164,7 @@ def report(
     from oldlight.report.pages import page_of
     from oldlight.studies import status as status_of
 
-    said("RUNS", status_of, folder)
+    _not_checked(said("RUNS", status_of, folder).code)
     typer.echo(page_of(folder).write(out or Path(folder) / "report.html"))
 
 

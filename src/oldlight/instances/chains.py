@@ -16,8 +16,10 @@ from numpy.typing import ArrayLike, NDArray
 
 from oldlight import checks
 from oldlight.mdp import TabularMDP
+from oldlight.own_code import registered
 
 
+@registered
 def center_chain(
     p: float = 0.99, *, n_states: int = 20, n_actions: int = 5, horizon: int = 10, initial: ArrayLike | None = None
 ) -> TabularMDP:
@@ -33,6 +35,7 @@ def center_chain(
     return TabularMDP(P, R, horizon=horizon, initial=initial)
 
 
+@registered
 def sensing_chain(
     p: float = 0.8, *, n_states: int = 20, n_actions: int = 5, horizon: int = 10, initial: ArrayLike | None = None
 ) -> TabularMDP:

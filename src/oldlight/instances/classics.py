@@ -6,8 +6,10 @@ import numpy as np
 
 from oldlight import checks
 from oldlight.mdp import TabularMDP
+from oldlight.own_code import registered
 
 
+@registered
 def forest(
     n_states: int = 3, *, r1: float = 4.0, r2: float = 2.0, p: float = 0.1, discount: float = 1.0, horizon: int = 3
 ) -> TabularMDP:
@@ -29,6 +31,7 @@ def forest(
     return TabularMDP(P, powers[:, None, None] * R, horizon=horizon, actions=["wait", "cut"])
 
 
+@registered
 def inventory(*, capacity: int = 3, horizon: int = 3, penalty: float = 100.0) -> TabularMDP:
     """Puterman's stochastic inventory (2005, Section 3.2): order u for 4 + 2u, hold u for u, sell u for 8u.
 

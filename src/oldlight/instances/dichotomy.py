@@ -11,8 +11,10 @@ import numpy as np
 
 from oldlight import checks
 from oldlight.mdp import TabularMDP
+from oldlight.own_code import registered
 
 
+@registered
 def dichotomy(d: int, horizon: int | None = None) -> TabularMDP:
     """Value 1 under ConstantDelay(d), 1/2 under ConstantDelay(d + 1). The horizon is d + 2 if None, and must exceed d."""
     checks.whole("d", d)

@@ -27,8 +27,10 @@ import numpy as np
 
 from oldlight import checks
 from oldlight.mdp import TabularMDP
+from oldlight.own_code import registered
 
 
+@registered
 def hard_tree(
     depth: int = 2,
     n_actions: int = 2,

@@ -25,8 +25,10 @@ import numpy as np
 
 from oldlight import checks
 from oldlight.mdp import TabularMDP
+from oldlight.own_code import registered
 
 
+@registered
 def sat(clauses: Iterable[Iterable[int]], *, n_variables: int | None = None) -> TabularMDP:
     """The process of a formula, for example ``sat([[1, -2], [2, 3]])`` for (x1 or not x2) and (x2 or x3).
 

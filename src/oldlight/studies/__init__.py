@@ -6,7 +6,8 @@
 
 `spec` is what a study may say, `entries` what its lists stand for, `study` expands it into cells, `cells` gives each an id
 and a seed, `tasks` are the things to do that do not learn, `work` does one cell, `result` is its file and `store` the folder of
-them, `local` and `cluster` are the engines, and `runner` joins them. docs/studies.md is the guide.
+them, `local` and `cluster` are the engines, and `runner` joins them. `trust` remembers the folders whose code may run.
+docs/studies.md is the guide.
 """
 
 from oldlight.studies.cells import Cell, Environment

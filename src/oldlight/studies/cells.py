@@ -50,7 +50,7 @@ class Cell:
     """One cell of a study. `content` decides `id` and the numbers; `block`, `instance`, `channel`, `label` are for people.
 
     `problem` is the process behind its channel, built once and sent to the worker as it is; `path` is the folder where code of
-    one's own is found.
+    one's own is found, None for a study file that names none: then nothing is imported from its folder.
     """
 
     id: str
@@ -61,7 +61,7 @@ class Cell:
     label: str
     replicate: int
     problem: ImpairedMDP | Environment
-    path: str
+    path: str | None
 
     @property
     def kind(self) -> str:

@@ -12,9 +12,22 @@ from typing import Any
 from oldlight import learners
 from oldlight.channels import Channel, DelayChannel, LossChannel, Lossy
 from oldlight.mdp import TabularMDP
+from oldlight.own_code import resolve
 from oldlight.studies import tasks
 from oldlight.studies.cells import canonical, chosen, code_fingerprint, mdp_fingerprint
-from oldlight.words import WORDS, called, channel_data, channel_of, imported, learner_names, learner_of, mdp_of
+from oldlight.words import (
+    CHANNELS,
+    called,
+    channel_data,
+    channel_of,
+    learner_maker,
+    learner_names,
+    learner_of,
+    mdp_of,
+    names_code,
+    own_channel,
+    permit_environment,
+)
 
 Entry = tuple[str, dict[str, Any]]  # label, and what it stands for
 
@@ -25,6 +38,7 @@ def instance(given: Any, block: dict[str, Any]) -> Entry:
     if isinstance(name, str) and name.startswith("env:"):
         if options or name == "env:":
             raise ValueError(f"{name!r}: an environment is env:ID and takes no further keys but a label")
+        permit_environment(name.removeprefix("env:"))
         return label, {"env": name.removeprefix("env:")}
     setting = {key: options.pop(key, block.get(key)) for key in ("start", "actuation", "pending")}
     if setting["start"] not in ("cold", "warm"):
@@ -43,12 +57,9 @@ def channel(given: Any, block: dict[str, Any]) -> Entry:
         link = channel_of(data)
         return label, {"channel": link, "identity": _identity(link)}
     name, options, label = _taken_apart(given, "constant:2")
-    kind, _, attribute = name.partition(":") if isinstance(name, str) else ("", "", "")
-    if kind not in WORDS and attribute.isidentifier():
-        make = imported(name, f"unknown channel {name!r}")
-        link = called(name, make, (), options)
-        if not isinstance(link, DelayChannel | LossChannel | Lossy):
-            raise TypeError(f"{name} made something of type {type(link).__name__}, expected a channel")
+    if isinstance(name, str) and names_code(name):
+        link = own_channel(name, options)
+        make = resolve(name, "", CHANNELS)
         own = {"name": name, "options": chosen(make, options), "code": code_fingerprint(name, make)}
         return label, {"channel": link, "identity": own}
     if options:
@@ -67,7 +78,7 @@ def learner(given: Any, block: dict[str, Any]) -> Entry:
     name, options, label = _taken_apart(given, "DelayedUCBVI")
     made = learner_of(name, **options)  # refused here, or not at all
     own = name not in learner_names()
-    make = imported(name, "") if own else getattr(learners, name)
+    make = learner_maker(name)
     who: dict[str, Any] = {"name": name, "options": chosen(make, options)}
     who["constants"] = {k: v for k, v in sorted(vars(made).items()) if isinstance(v, bool | int | float | str)}
     if own:

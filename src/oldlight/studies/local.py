@@ -2,7 +2,8 @@
 
 Workers are started with the spawn method and one thread each. Each has a pipe of its own, so that it is always known which cell a
 worker was doing: one that dies (killed for its memory, say) fails that cell, a new one takes its place, and the others go on.
-Results and checkpoints are written by the worker itself.
+Results and checkpoints are written by the worker itself. A worker is started without the current folder on its path (a `pickle.py`
+there would be imported before anything else); it then has the path of this process.
 
 Ctrl-C is heard by this process alone (workers leave the terminal's group) and passed on once: each worker finishes its episode and
 writes a checkpoint; what has not stopped after `GRACE` seconds is ended. When this process dies, by kill −9 or otherwise, each
@@ -26,6 +27,7 @@ from typing import Any
 from oldlight.studies.cells import Cell
 from oldlight.studies.work import ONE_THREAD, Event, Job, Parcel, perform
 
+SAFE = "PYTHONSAFEPATH"  # Python does not look in the current folder
 GRACE = 5.0  # seconds that a worker has to write its checkpoint
 
 
@@ -35,10 +37,11 @@ class Worker:
     def __init__(self) -> None:
         context = get_context("spawn")
         self.pipe, theirs = context.Pipe()
-        self.process: BaseProcess = context.Process(target=_serve, args=(theirs,), daemon=True)
+        safe = os.environ.get(SAFE)
+        self.process: BaseProcess = context.Process(target=_serve, args=(theirs, safe), daemon=True)
         self.cell: Cell | None = None
         self.ready = False
-        with _environment(ONE_THREAD):
+        with _environment(ONE_THREAD | {SAFE: "1"}):
             self.process.start()
         theirs.close()
 
@@ -150,8 +153,10 @@ def _environment(changes: dict[str, str]) -> Iterator[None]:
 # -- in the worker ----------------------------------------------------------------------------------------------------
 
 
-def _serve(pipe: Connection) -> None:
-    """Do the cells that come through the pipe until it closes."""
+def _serve(pipe: Connection, safe: str | None) -> None:
+    """Do the cells that come through the pipe until it closes. safe: PYTHONSAFEPATH as it was for who started this."""
+    del os.environ[SAFE]
+    os.environ.update({} if safe is None else {SAFE: safe})
     if hasattr(os, "setpgrp"):
         os.setpgrp()
     threading.Thread(target=_mourn, daemon=True).start()

@@ -60,6 +60,10 @@ def run_study(
         raise TypeError(
             f"run_study takes a Study, not {type(study).__name__}; make one with load_study(file or mapping)"
         )
+    if study.code and not study.import_code:
+        raise ValueError(
+            f"{study.source} was loaded with import_code=False, so {study.code[0]} was not imported; run study.with_code()"
+        )
     place = Path(folder).absolute()
     cells = study.cells()
     different = {cell.id: cell for cell in cells}

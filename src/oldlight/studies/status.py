@@ -40,7 +40,8 @@ class Failure:
 class StudyStatus:
     """`total` different cells: done + len(running) + len(failed) + waiting. Of those waiting, `stopped` have a checkpoint. `damaged`
     names result files that cannot be trusted (they count as waiting). `versions`: finished cells per version of this package.
-    `others`: finished cells in the folder that are not of this study. `seconds`: computing time of all finished cells."""
+    `others`: finished cells in the folder that are not of this study. `seconds`: computing time of all finished cells. `code`: the
+    code of its own that the study named when it was run, as `module:name`; it is not imported here, so nothing of it is checked."""
 
     name: str
     folder: str
@@ -54,6 +55,7 @@ class StudyStatus:
     versions: dict[str, int] = field(default_factory=dict)
     others: int = 0
     seconds: float = 0.0
+    code: tuple[str, ...] = ()
 
     @property
     def complete(self) -> bool:
@@ -110,6 +112,7 @@ def status(folder: str | os.PathLike[str]) -> StudyStatus:
         versions=dict(versions),
         others=len(finished - cells.keys()),
         seconds=seconds,
+        code=tuple(map(str, about["study"].get("code", ()))),
     )
 
 

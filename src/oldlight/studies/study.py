@@ -6,7 +6,11 @@
 Everything that can be wrong is found before work begins: `cells()` builds every process, channel and problem, and finds every
 learner and task with its options; `check()` starts each learner once on each problem (rewards outside [0, 1], a learner for delay
 behind a link that loses), asks each task whether it refuses it, and refuses what will not fit. Names of files in a study, and code
-of one's own, are looked for in the folder of the study's file (for a study given in Python: the current folder).
+of one's own, are looked for in the folder of the study's file (for a study given in Python: the current folder); code after what is
+installed.
+
+A study that names code (`module:name`) runs it when it is loaded. `load_study(file, import_code=False)` imports nothing: `code` says
+what is named, and `cells()` and `check()` leave out what that code decides.
 """
 
 from __future__ import annotations
@@ -14,15 +18,15 @@ from __future__ import annotations
 import contextlib
 import functools
 import os
-import sys
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
 from oldlight.checks import TooLarge
+from oldlight.own_code import NotChecked, Place, looking_in
 from oldlight.problem import ImpairedMDP, WarmStart
 from oldlight.studies import entries, tasks
 from oldlight.studies.cells import Cell, Environment, canonical, id_of, seed_of
@@ -33,7 +37,7 @@ from oldlight.words import learner_of
 @dataclass(frozen=True, eq=False)
 class Study:
     """A checked study. `blocks` are its products, each with every key; `file` is its file as it was given (None: a mapping);
-    `folder` is where its files and code are looked for."""
+    `folder` is where its files and code are looked for; without `import_code` its code is named but not imported."""
 
     name: str
     seed: int
@@ -41,6 +45,7 @@ class Study:
     checkpoint_every: float
     file: str | None
     folder: Path
+    import_code: bool = True
 
     @property
     def source(self) -> str:
@@ -49,22 +54,36 @@ class Study:
 
     def cells(self) -> list[Cell]:
         """Every cell, in the order of the file. Two blocks may hold the same cell; it is computed once."""
-        return list(self._cells)
+        return list(self._expanded[0])
+
+    @property
+    def code(self) -> tuple[str, ...]:
+        """The code of one's own that the study names, as `module:name`; what is of this package is not among it."""
+        return self._expanded[1]
+
+    def with_code(self) -> Study:
+        """The same study with its code imported."""
+        return self if self.import_code else replace(self, import_code=True)._loaded()
 
     @functools.cached_property
-    def _cells(self) -> tuple[Cell, ...]:
-        with contextlib.chdir(self.folder):
-            find_code_in(str(self.folder))
-            return tuple(cell for block in self.blocks for cell in self._expand(block))
+    def _expanded(self) -> tuple[tuple[Cell, ...], tuple[str, ...]]:
+        """Cells, and the names of code."""
+        with contextlib.chdir(self.folder), looking_in(self.folder, importing=self.import_code) as place:
+            cells = tuple(cell for block in self.blocks for cell in self._expand(block, place))
+            return cells, tuple(place.names)
+
+    def _loaded(self) -> Study:
+        """The study itself, once all of it has been built."""
+        self.cells()
+        return self
 
     def check(self, cells: list[Cell] | None = None) -> None:
         """Refuse, before any work, what `cells` (all if None) would refuse later."""
-        find_code_in(str(self.folder))
-        known: set[str] = set()
-        for cell in self._cells if cells is None else cells:
-            pair = canonical([cell.content["problem"], cell.who])
-            if pair not in known:
-                known.add(pair)
+        different: dict[str, Cell] = {}
+        for cell in self.cells() if cells is None else cells:
+            different.setdefault(canonical([cell.content["problem"], cell.who]), cell)
+        with looking_in(self.folder, importing=self.import_code):
+            for cell in different.values():
                 with self._at(f"{cell.label} on {cell.instance} behind {cell.channel}"):
                     if cell.kind == "learner":
                         _start(cell)
@@ -75,16 +94,19 @@ class Study:
         """The study as plain values; objects as Python writes them."""
         words = [{key: value for key, value in block.items() if key != "where"} for block in self.blocks]
         head = {"name": self.name, "file": self.file, "seed": self.seed, "checkpoint_every": self.checkpoint_every}
-        return head | {"blocks": words}
+        return head | {"blocks": words, "code": list(self.code)}
 
     def __repr__(self) -> str:
-        return f"Study({self.name!r}, {len(self._cells)} cells)"
+        without = "" if self.import_code or not self.code else " without those of its own code"
+        return f"Study({self.name!r}, {len(self.cells())} cells{without})"
 
     @contextlib.contextmanager
     def _at(self, where: str) -> Iterator[None]:
         """Put the file and the key before what goes wrong inside."""
         try:
             yield
+        except NotChecked:
+            raise
         except TooLarge as error:
             raise TooLarge(f"{self.source}: {where}: {error}") from None
         except (ValueError, TypeError, OSError) as error:
@@ -92,7 +114,7 @@ class Study:
         except Exception as error:  # in code of one's own
             raise ValueError(f"{self.source}: {where}: {type(error).__name__}: {error}") from error
 
-    def _expand(self, block: dict[str, Any]) -> list[Cell]:
+    def _expand(self, block: dict[str, Any], place: Place) -> list[Cell]:
         where = block["where"]
         for key in ("instances", "learners"):
             if key not in block and not (key == "learners" and "tasks" in block):
@@ -104,6 +126,7 @@ class Study:
         channels = self._entries(block, "channels", entries.channel)
         doing = [("learner", *entry) for entry in self._entries(block, "learners", entries.learner)]
         doing += [("task", *entry) for entry in self._entries(block, "tasks", entries.task)]
+        path = str(self.folder) if place.names or self.file is None else None
         out: list[Cell] = []
         for instance, of in instances:
             for channel, link in channels:
@@ -123,8 +146,7 @@ class Study:
                         luck = {"seed": seed_of(self.seed, content, replicate)} if seeded else {}
                         whole = doing_this | luck
                         out.append(
-                            Cell(id_of(whole), whole, block["name"], instance, channel, label, replicate, problem,
-                                 str(self.folder))
+                            Cell(id_of(whole), whole, block["name"], instance, channel, label, replicate, problem, path)
                         )  # fmt: skip
         self._refuse_twice(out)
         return out
@@ -140,10 +162,10 @@ class Study:
                 )
 
     def _entries(self, block: dict[str, Any], key: str, build: Callable[[Any, dict[str, Any]], Entry]) -> list[Entry]:
-        """What a list of the study stands for; labels must differ."""
+        """What a list of the study stands for, without what names code that may not be imported; labels must differ."""
         out: list[Entry] = []
         for i, given in enumerate(block.get(key, ())):
-            with self._at(f"{block['where'][key]}[{i}]"):
+            with contextlib.suppress(NotChecked), self._at(f"{block['where'][key]}[{i}]"):
                 label, entry = build(given, block)
                 if label in dict(out):
                     raise ValueError(f"the label {label!r} is there twice; give each a label of its own")
@@ -151,8 +173,12 @@ class Study:
         return out
 
 
-def load_study(given: str | os.PathLike[str] | Mapping[str, Any]) -> Study:
-    """A study from a TOML file, or from a mapping with the same keys; see `oldlight.studies.spec`."""
+def load_study(given: str | os.PathLike[str] | Mapping[str, Any], *, import_code: bool = True) -> Study:
+    """A study from a TOML file, or from a mapping with the same keys; see `oldlight.studies.spec`.
+
+    Code of one's own that it names is imported and called, without asking. import_code=False: nothing is imported; `Study.code`
+    says what would be, `Study.with_code()` does it.
+    """
     from oldlight.studies.spec import checked, products, read
 
     if isinstance(given, Mapping):
@@ -161,15 +187,8 @@ def load_study(given: str | os.PathLike[str] | Mapping[str, Any]) -> Study:
         path = Path(given)
         keys, file, folder = read(path), str(path), path.resolve().parent
     spec = checked(keys, file or "study")
-    study = Study(spec.name, spec.seed, tuple(products(spec)), spec.checkpoint_every, file, folder)
-    study.cells()
-    return study
-
-
-def find_code_in(folder: str) -> None:
-    """Let Python import from `folder` too."""
-    if folder not in sys.path:
-        sys.path.insert(0, folder)
+    blocks = tuple(products(spec))
+    return Study(spec.name, spec.seed, blocks, spec.checkpoint_every, file, folder, import_code)._loaded()
 
 
 def _problem(of: dict[str, Any], link: dict[str, Any]) -> tuple[ImpairedMDP | Environment, dict[str, Any]]:

@@ -3,6 +3,7 @@
 A task is a function of a problem, with options of its own, that returns a dictionary of scalars (numbers, truth values, words)
 and 1-D arrays:
 
+    @oldlight.registered
     def my_task(problem, seed, *, episodes=1000): ...    # in mymodule.py; in a study: "mymodule:my_task"
 
 One that takes `seed` is run once per seed of the study; one that does not draws nothing and is run once. One that takes `episodes`
@@ -29,8 +30,9 @@ from typing import Any
 import numpy as np
 
 from oldlight import checks
+from oldlight.own_code import resolve
 from oldlight.problem import ImpairedMDP
-from oldlight.words import imported, nearest
+from oldlight.words import nearest
 
 Task = Callable[..., Mapping[str, Any]]
 
@@ -96,7 +98,7 @@ LUCKS = ("independent", "paired")
 
 def task_of(name: str) -> Task:
     """A task by its name, or one's own as `module:function`."""
-    return TASKS.get(name) or imported(name, f"unknown task {name!r}{nearest(name, TASKS)}")
+    return TASKS.get(name) or resolve(name, f"unknown task {name!r}{nearest(name, TASKS)}")
 
 
 def takes(task: Task, option: str) -> bool:
@@ -134,9 +136,17 @@ def refuse_unplannable(problem: ImpairedMDP, max_bytes: int | None = None) -> No
 
 def policy_of(name: str) -> Callable[[ImpairedMDP], Any]:
     """What makes a simple policy for a problem, by name or as `module:function`."""
+    from oldlight import policies
     from oldlight.planning import heuristics
 
     if name in POLICIES:
         found: Callable[[ImpairedMDP], Any] = getattr(heuristics, name)
         return found
-    return imported(name, f"unknown policy {name!r}{nearest(name, POLICIES)}")
+    bases = (
+        policies.Policy,
+        policies.FunctionPolicy,
+        policies.TablePolicy,
+        policies.BlackoutPolicy,
+        policies.MarkovPolicy,
+    )
+    return resolve(name, f"unknown policy {name!r}{nearest(name, POLICIES)}", bases)

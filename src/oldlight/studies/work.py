@@ -9,6 +9,7 @@ result. A checkpoint that cannot be continued is named, moved aside, and the cel
 
 from __future__ import annotations
 
+import contextlib
 import os
 import pickle
 import time
@@ -21,12 +22,12 @@ from typing import Any
 import oldlight
 from oldlight.learners.loop import learn
 from oldlight.learners.run import BY_START, COLUMNS, LearningRun
+from oldlight.own_code import find_modules_in, looking_in
 from oldlight.planning import solve
 from oldlight.problem import ImpairedMDP
 from oldlight.studies import store, tasks
 from oldlight.studies.cells import Cell, canonical
 from oldlight.studies.result import pack
-from oldlight.studies.study import find_code_in
 from oldlight.words import learner_of
 
 THREADS = ("OLDLIGHT_THREADS", "OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS", "VECLIB_MAXIMUM_THREADS",
@@ -62,7 +63,7 @@ class Parcel:
     """A cell on its way to another process: it is opened there only when code of one's own can be found."""
 
     id: str
-    path: str
+    path: str | None
     packed: bytes
 
     @classmethod
@@ -85,10 +86,11 @@ def perform(parcel: Parcel, job: Job, tell: Callable[[int, int], None] | None = 
                 f"this worker has oldlight {oldlight.__version__}, the study was started with {job.version}; install the same "
                 "version everywhere"
             )
-        find_code_in(parcel.path)
-        cell: Cell = pickle.loads(parcel.packed)
-        checkpoint = None if folder is None else store.checkpoint_file(folder, cell.id)
-        found = _learn(cell, checkpoint, job.checkpoint_every, tell, notes) if cell.kind == "learner" else _task(cell)
+        with _own_code_of(parcel):
+            cell: Cell = pickle.loads(parcel.packed)
+            checkpoint = None if folder is None else store.checkpoint_file(folder, cell.id)
+            learns = cell.kind == "learner"
+            found = _learn(cell, checkpoint, job.checkpoint_every, tell, notes) if learns else _task(cell)
         data = pack(cell, found, time.perf_counter() - began)
         if folder is not None:
             store.keep(folder, cell.id, data)
@@ -100,6 +102,14 @@ def perform(parcel: Parcel, job: Job, tell: Callable[[int, int], None] | None = 
             return Event("unwritable", parcel.id, error=str(error.strerror), errno=error.errno)
         words = f"{type(error).__name__}: {error}"
         return Event("failed", parcel.id, error=words, traceback=traceback.format_exc(), notes=tuple(notes))
+
+
+def _own_code_of(parcel: Parcel) -> contextlib.AbstractContextManager[Any]:
+    """Where the study's own code is found. Who started the study has trusted its folder: nobody is asked again."""
+    if parcel.path is None:
+        return contextlib.nullcontext()
+    find_modules_in(os.path.realpath(parcel.path))
+    return looking_in(parcel.path)
 
 
 def _task(cell: Cell) -> Mapping[str, Any]:

@@ -172,7 +172,7 @@ def test_an_unknown_space_is_refused() -> None:
 @pytest.mark.parametrize("channel", ["constant:2", "geometric:0.5", "loss:0.4", "constant:1+bursty:0.3,0.4"])
 def test_check_env_finds_nothing_new(channel: str) -> None:
     """Only that the environment is wrapped, which is so."""
-    env = ImpairedObservation(gym.make("FrozenLake-v1", disable_env_checker=True), channel)
+    env = ImpairedObservation(gym.make("FrozenLake-v1", disable_env_checker=True), channel, queue=5)
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         warnings.filterwarnings("ignore", message=".*different from the unwrapped version.*")

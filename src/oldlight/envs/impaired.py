@@ -124,8 +124,8 @@ class ImpairedObservation(gym.Wrapper[Any, Any, Any, Any], RecordConstructorArgs
         needs = self._places(traffic) if self._chosen_for_you else 0
         if needs > self.queue:
             raise ValueError(
-                f"channel = {given!r} needs a queue of {needs} actions, and {self.queue} are shown, as many as {self.channel!r} needs; "
-                f"the observation space cannot change: make the environment with queue={needs}"
+                f"channel = {given!r} needs a queue of {needs} actions, and {self.queue} are shown, the default for the channel that the "
+                f"environment was made with. Its observation space cannot change: make it with queue={needs}"
             )
         self._coming = traffic
         self._saved_kwargs = self._saved_kwargs | {"channel": as_data(given), "queue": self.queue}

@@ -27,6 +27,8 @@ def main(out: Path) -> None:
     # 2. As one vector that a library's learner accepts.
     flat = AugmentedObservation(env)
     print("one vector:", flat.observation_space.shape)
+    flat.channel = "constant:3"  # a better link from the next episode on, in the same space
+    flat.reset(seed=2)
 
     # 3. The package's own environments know their exact optimum.
     chain = gym.make("oldlight/SensingChain-v0", channel="constant:2")

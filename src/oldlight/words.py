@@ -94,10 +94,15 @@ MEANING = {
     "loss": "this share of the observations is lost",
     "seen": "this share of the observations is seen",
     "bursty": "Gilbert–Elliott: a link that is good or bad for a while (simulated, not planned)",
-    "wifi": "a measured Wi-Fi link",
+    "wifi": "a measured Wi-Fi link: one delay of 1..6 steps per episode, drawn at its start",
     "trace": "fitted to a measured link, CSV or ping output",
     "file": "a channel file, as `oldlight trace` writes it",
 }
+
+IN_ORDER = (  # what surprises practitioners; also in docs/envs.md and docs/guides/practitioner.md
+    "Delays of the paper's in-order law never fall within an episode: behind geometric:0.7 the newest observation is 60 steps old after "
+    "200 steps, on average. wifi is one delay per episode."
+)
 
 
 def nearest(word: str, allowed: Iterable[str]) -> str:

@@ -308,3 +308,5 @@ def list_() -> None:
         for name, takes, text in rows:
             table.add_row(name.replace("[", r"\["), *([takes] if width == 3 else []), text)
         console().print(table)
+        if title == "channels":
+            console().print(f"[bold]{words.IN_ORDER}[/bold]", highlight=False)

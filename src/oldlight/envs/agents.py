@@ -59,9 +59,9 @@ class _Stage:
                 )
         elif isinstance(env, ImpairedObservation):
             self.problem = _table(env) if problem is None else problem
-            wrapped = {name: value for name, value in env._saved_kwargs.items() if name != "horizon"}
-            inner = FixedLength(env.env, self.problem.horizon)
-            self.env = ImpairedObservation(inner, **wrapped, horizon=self.problem.horizon)
+            H = self.problem.horizon
+            every = {"horizon": H, "queue": H + env.actuation}  # a policy of the table needs all actions since
+            self.env = ImpairedObservation(FixedLength(env.env, H), **env._saved_kwargs | every)
         else:
             raise TypeError(
                 f"{env} shows nothing that an agent of oldlight can read: wrap it, ImpairedObservation(env, channel), as the "

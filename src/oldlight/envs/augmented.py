@@ -1,12 +1,13 @@
 """`AugmentedObservation`: the flat Dict of a link as one vector that ordinary learners accept.
 
-    kind="box"            every choice of one among n becomes n entries, one of them 1; numbers stay as they are; counts of steps (age,
-                          waited, time) are divided by their largest value where that is known. A Box of float32
+    kind="box"            every choice of one among n becomes n entries, one of them 1; numbers stay as they are; age and waited are
+                          divided by the ages that occur (the length of the queue; without one, what would be its default), time by
+                          its largest value where that is known. A Box of float32
     kind="multidiscrete"  every entry as a whole number from 0 on: for tables. Needs Discrete observations and actions and, for the
                           counts, an environment with a limit on its steps
 
 `keys` says which entries are used, all if None: keys=["observation", "seen"] is an agent that ignores how old its information is and
-what it has done since. Each class takes the same arguments; one is for single environments, the other for vector environments.
+what it has done since. An image is not made a vector: see `IMAGE`. Each class takes the same arguments; one is for single environments, the other for vector environments.
 """
 
 from __future__ import annotations
@@ -23,10 +24,13 @@ from gymnasium.vector.utils import batch_space
 from numpy.typing import NDArray
 
 from oldlight import checks
-from oldlight.envs.view import COUNTERS, ENDLESS
+from oldlight.envs.view import COUNTERS, ENDLESS, LinkBox, LinkMultiDiscrete
 from oldlight.words import nearest
 
 KINDS = ("box", "multidiscrete")
+IMAGE = (
+    64 * 64
+)  # a Box with two axes or more and more numbers than this is an image, and belongs in a convolutional network
 
 if TYPE_CHECKING:
     _VectorWrapper = VectorWrapper[Any, Any, Any, Any, Any]
@@ -47,7 +51,8 @@ class Flattening:
         for key in chosen:
             if key not in space.spaces:
                 raise ValueError(f"keys: there is no entry {key!r}{nearest(key, space.spaces)}")
-        self._parts = [_Part(key, space[key], self.kind == "box") for key in chosen]
+        ages, queue = getattr(space, "ages", None), getattr(space, "queue", 0)
+        self._parts = [_Part(key, space[key], self.kind == "box", ages) for key in chosen]
         if not self._parts:
             raise ValueError("keys is empty, expected at least one entry")
         self._columns = 0
@@ -55,11 +60,12 @@ class Flattening:
             self._columns = part.place(self._columns)
         low = np.concatenate([part.low for part in self._parts])
         high = np.concatenate([part.high for part in self._parts])
-        self.space: spaces.Space[Any]
+        self.space: LinkBox | LinkMultiDiscrete
         if self.kind == "box":
-            self.space = spaces.Box(low.astype(np.float32), high.astype(np.float32), dtype=np.float32)
+            self.space = LinkBox(low.astype(np.float32), high.astype(np.float32), dtype=np.float32)
         else:
-            self.space = spaces.MultiDiscrete((high - low + 1).astype(np.int64))
+            self.space = LinkMultiDiscrete((high - low + 1).astype(np.int64))
+        self.space.queue = queue
 
     def rows(self, shown: dict[str, Any], n: int) -> NDArray[Any]:
         flat = np.zeros((n, self._columns), dtype=np.float32 if self.kind == "box" else np.int64)
@@ -69,9 +75,9 @@ class Flattening:
 
 
 class _Part:
-    """One entry of the Dict as columns: low[j] and high[j] of each, and `fill`."""
+    """One entry of the Dict as columns: low[j] and high[j] of each, and `fill`. ages: those that occur, if known."""
 
-    def __init__(self, key: str, space: spaces.Space[Any], as_box: bool) -> None:
+    def __init__(self, key: str, space: spaces.Space[Any], as_box: bool, ages: int | None) -> None:
         self.key = key
         self.scale: float | None = None
         self.low: NDArray[np.floating[Any]]
@@ -89,12 +95,21 @@ class _Part:
             return
         if not isinstance(space, spaces.Box):
             raise TypeError(f"{key} is a {type(space).__name__} space, expected Discrete, MultiDiscrete or Box")
+        if len(space.shape) > 1 and space.low.size > IMAGE:
+            raise ValueError(
+                f"{key} is an image of shape {space.shape}, {space.low.size:,} numbers; one vector of it can hardly be learned from. Give the Dict "
+                'itself to a learner with a convolutional network, e.g. PPO("MultiInputPolicy", ImpairedObservation(env, channel)) of '
+                "stable-baselines3; or make it smaller or flat inside: gymnasium.wrappers.ResizeObservation, FlattenObservation"
+            )
         self.shifted = False
         self.low, self.high = space.low.ravel().astype(np.float64), space.high.ravel().astype(np.float64)
         known = key in COUNTERS and self.high[0] < ENDLESS
         if as_box:
-            if known:
+            if key in ("age", "waited") and ages is not None:
+                self.scale = float(ages)
+            elif known:
                 self.scale = float(self.high[0])
+            if self.scale is not None:
                 self.high = self.high / self.scale
         elif not known:
             why = "no limit on its steps is known" if key in COUNTERS else "it holds numbers, not choices"
@@ -124,7 +139,7 @@ class _Part:
 
 
 class AugmentedObservation(gym.ObservationWrapper[Any, Any, Any], RecordConstructorArgs):
-    """One environment's Dict as one vector; see the module's text."""
+    """One environment's Dict as one vector; see the module's text. `channel` is that of the environment inside."""
 
     def __init__(self, env: gym.Env[Any, Any], kind: str = "box", keys: Sequence[str] | None = None) -> None:
         if isinstance(env, VectorEnv):
@@ -135,6 +150,14 @@ class AugmentedObservation(gym.ObservationWrapper[Any, Any, Any], RecordConstruc
         gym.ObservationWrapper.__init__(self, env)
         self._flattening = Flattening(env.observation_space, kind, keys)
         self.observation_space = self._flattening.space
+
+    @property
+    def channel(self) -> Any:
+        return self.env.get_wrapper_attr("channel")
+
+    @channel.setter
+    def channel(self, given: Any) -> None:
+        self.env.set_wrapper_attr("channel", given)
 
     def observation(self, observation: Any) -> NDArray[Any]:
         row: NDArray[Any] = self._flattening.rows(observation, 1)[0]

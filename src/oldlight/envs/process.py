@@ -6,7 +6,7 @@ import copy
 import inspect
 from collections.abc import Callable, Mapping, Sequence
 from enum import Enum
-from typing import Any
+from typing import Any, NoReturn
 
 import numpy as np
 from gymnasium import spaces
@@ -49,8 +49,8 @@ class Process:
         warm = WarmStart() if checks.one_of("start", start, STARTS) == "warm" else None
         self.problem = ImpairedMDP(self.mdp, link, start=warm, actuation=actuation, pending=pending)
         self.late_rewards = checks.one_of("rewards", rewards, REWARDS) == "delayed"
-        longest = Engine.longest_queue(self.problem)
-        self.places = min(longest, PLACES) if queue is None else checks.whole("queue", queue)
+        longest = min(Engine.longest_queue(self.problem), PLACES)
+        self.places = longest if queue is None else checks.whole("queue", queue)
         S, A = self.problem.n_states, self.problem.n_actions
         self.action_space = spaces.Discrete(A)
         self.observation_space: spaces.Space[Any] = spaces.Discrete(S)
@@ -61,12 +61,20 @@ class Process:
                     'one: channel="none" shows the same Dict as any link, with nothing late or lost'
                 )
             return
-        view = View(self.observation_space, self.action_space, places=self.places, horizon=self.problem.horizon,
-                    ahead=self.problem.actuation, clock=True)  # fmt: skip
+        view = View(self.observation_space, self.action_space, places=self.places, ages=self.places or longest,
+                    horizon=self.problem.horizon, ahead=self.problem.actuation, clock=True)  # fmt: skip
         self.observation_space = view.space
 
     def engine(self, n: int) -> Engine:
         return Engine(self.problem, n, late_rewards=self.late_rewards, places=self.places)
+
+
+def refuse_channel(given: Any) -> NoReturn:
+    """A tabular environment keeps its link: its problem, and every plan made of it, is for this one."""
+    raise ValueError(
+        f"channel = {given!r}: a tabular environment keeps the channel that it was made with. Make another one, gym.make(id, channel=...), "
+        "or wrap one that was made without a channel: ImpairedObservation(gym.make(id), channel) takes a new one at each reset"
+    )
 
 
 def split_keywords(

@@ -12,8 +12,10 @@ import gymnasium as gym
 import numpy as np
 
 from oldlight import checks, instances
+from oldlight.channels import Channel
+from oldlight.envs.outside import take_channel, wrappers_around
 from oldlight.envs.pictures import Scene, ansi, rgb_array
-from oldlight.envs.process import LINK, Process, plain_spec, split_keywords
+from oldlight.envs.process import LINK, Process, plain_spec, refuse_channel, split_keywords
 from oldlight.mdp import TabularMDP
 from oldlight.problem import ImpairedMDP
 
@@ -51,6 +53,15 @@ class TabularEnv(gym.Env[Any, Any]):
         return self.problem.horizon
 
     @property
+    def channel(self) -> Channel:
+        """The link, which cannot be changed."""
+        return self.problem.channel
+
+    @channel.setter
+    def channel(self, given: Any) -> None:
+        refuse_channel(given)
+
+    @property
     def spec(self) -> Any:
         return self._spec
 
@@ -62,6 +73,9 @@ class TabularEnv(gym.Env[Any, Any]):
 
     def reset(self, *, seed: int | None = None, options: dict[str, Any] | None = None) -> tuple[Any, dict[str, Any]]:
         """A new episode. A seed decides it and all that follow; without one the streams go on."""
+        given = (options or {}).get("channel", take_channel(wrappers_around(self)))
+        if given is not None:
+            refuse_channel(given)
         super().reset(seed=seed)
         if seed is not None or not self._seeded:
             self._engine.seed(0, self.np_random)

@@ -50,7 +50,7 @@ class Traffic:
     ) -> None:
         self.channel, self.horizon, self.in_order = channel, horizon, in_order
         self.delay, self.loss = split(channel)
-        self._sizes = sizes or (1, 1)
+        self.sizes = sizes or (1, 1)
         self._fixed = False
         self._write_out(STEPS)
         if isinstance(self.loss, Loss) and isinstance(self.loss.seen, tuple):
@@ -61,23 +61,23 @@ class Traffic:
     def _write_out(self, steps: int) -> None:
         """The law for `steps` steps, or for the steps of the environment if it is a law of so many."""
         try:
-            law = self.delay.law(steps, *self._sizes)
+            law = self.delay.law(steps, *self.sizes)
         except ValueError as error:
             steps, law = self._of_its_own_length(error)
         self._steps, self.law = steps, law
         self._rows: dict[tuple[int, int, int], Any] = {}
         self._first = _row(law.first)
-        self._moves = bool((law.interarrival[..., 1:] > 0).any())
+        self.moves = bool((law.interarrival[..., 1:] > 0).any())
 
     def _of_its_own_length(self, error: ValueError) -> tuple[int, DelayLaw]:
         if self.horizon is not None:
             try:
-                law, self._fixed = self.delay.law(self.horizon, *self._sizes), True
+                law, self._fixed = self.delay.law(self.horizon, *self.sizes), True
                 return self.horizon, law
             except ValueError as other:
                 error = other
         way_out = []
-        if self._sizes == (1, 1):
+        if self.sizes == (1, 1):
             way_out.append(
                 "a law that depends on the state or the action needs an environment with Discrete observations and actions"
             )
@@ -94,7 +94,7 @@ class Traffic:
         return longer if shorter == longer else None
 
     def _bound(self, steps: int) -> int:
-        law = self.delay.law(steps, *self._sizes)
+        law = self.delay.law(steps, *self.sizes)
         first = int(np.flatnonzero(law.first)[-1])
         most = [int(np.flatnonzero(rows.any(axis=(0, 1)))[-1]) for rows in law.interarrival > 0]
         if self.in_order:
@@ -117,7 +117,7 @@ class Traffic:
 
     def send(self, s: int = 0, a: int = 0) -> tuple[int, bool]:
         before = self._d if self.in_order else 0
-        self._d = self._draw(self._i, s, a, before) if self._moves or self.in_order else self._draw(-1, 0, 0, 0)
+        self._d = self._draw(self._i, s, a, before) if self.moves or self.in_order else self._draw(-1, 0, 0, 0)
         self._i += 1
         return self._i + self._d, self._is_lost()
 
@@ -146,6 +146,8 @@ class Traffic:
                 self._write_out(2 * self._steps)
             table = self.law.interarrival
         at = (min(i, len(table) - 1), min(s, table.shape[1] - 1), min(a, table.shape[2] - 1))
+        if len(table) > 1:  # each row is used once in an episode: keeping them all would grow with it
+            return _row(table[at])
         found = self._rows.get(at)
         if found is None:
             found = self._rows[at] = _row(table[at])

@@ -18,8 +18,9 @@ from gymnasium.vector.utils import batch_space
 from numpy.typing import NDArray
 
 from oldlight import checks, instances
+from oldlight.channels import Channel
 from oldlight.envs.pictures import Scene, ansi, rgb_array
-from oldlight.envs.process import LINK, Process, plain_spec, split_keywords
+from oldlight.envs.process import LINK, Process, plain_spec, refuse_channel, split_keywords
 from oldlight.envs.tabular import TabularEnv
 from oldlight.mdp import TabularMDP
 from oldlight.problem import ImpairedMDP
@@ -66,6 +67,15 @@ class TabularVectorEnv(VectorEnv[Any, Any, Any]):
         return self._process.problem
 
     @property
+    def channel(self) -> Channel:
+        """The link of each copy, which cannot be changed."""
+        return self.problem.channel
+
+    @channel.setter
+    def channel(self, given: Any) -> None:
+        refuse_channel(given)
+
+    @property
     def spec(self) -> Any:
         return self._spec
 
@@ -81,6 +91,8 @@ class TabularVectorEnv(VectorEnv[Any, Any, Any]):
         self, *, seed: int | list[int | None] | None = None, options: dict[str, Any] | None = None
     ) -> tuple[Any, dict[str, Any]]:
         """New episodes, everywhere or where options["reset_mask"] says so. A seed s means s, s + 1, ...; or one for each."""
+        if (options or {}).get("channel") is not None:
+            refuse_channel((options or {})["channel"])
         who = self._asked_for(options)
         for e, one in enumerate(self._seeds(seed)):
             if who[e] and (one is not None or not self._seeded[e]):

@@ -101,10 +101,36 @@ def queue_of(name: str, space: spaces.Space[Any], places: int) -> tuple[spaces.S
     return spaces.MultiDiscrete(np.tile(wide.nvec.ravel(), places), start=np.tile(wide.start.ravel(), places)), row
 
 
+class OfLink:
+    """Says in a space's repr how many actions it shows: Gymnasium prints both spaces when those of one vector differ."""
+
+    queue = 0
+
+    def __repr__(self) -> str:
+        return f"{super().__repr__()} with queue={self.queue} (all environments of a vector need the same queue=)"
+
+
+class LinkDict(OfLink, spaces.Dict):
+    """The Dict behind a link. queue: how many actions it shows; ages: those that occur, by which counts of steps are scaled."""
+
+    def __init__(self, entries: dict[str, spaces.Space[Any]], queue: int, ages: int) -> None:
+        spaces.Dict.__init__(self, entries)
+        self.queue, self.ages = queue, ages
+
+
+class LinkBox(OfLink, spaces.Box):
+    """The same as one vector of numbers."""
+
+
+class LinkMultiDiscrete(OfLink, spaces.MultiDiscrete):
+    """The same as one vector of whole numbers."""
+
+
 class View:
     """The Dict for one environment: `space`, and `show(...)`, one value of it.
 
-    places: how many actions are shown; horizon: the longest episode, or None; ahead: how late actions are.
+    places: how many actions are shown; ages: the largest age that usually occurs; horizon: the longest episode, or None; ahead: how
+    late actions are.
     """
 
     def __init__(
@@ -113,6 +139,7 @@ class View:
         action_space: spaces.Space[Any],
         *,
         places: int,
+        ages: int,
         horizon: int | None,
         ahead: int = 0,
         clock: bool = False,
@@ -136,7 +163,7 @@ class View:
                 self._rows.append((name, row))
         if clock:
             entries["time"] = _count(most)
-        self.space = spaces.Dict(entries)
+        self.space = LinkDict(entries, places, max(ages, 1))
 
     def show(self, newest: Any, seen: bool, age: int, waited: int, time: int, actions: Sequence[Any]) -> dict[str, Any]:
         """The Dict; `newest` is ignored if nothing was seen; `actions` are those since, oldest first (or the newest places)."""

@@ -1,0 +1,110 @@
+"""How old the newest observation is: the law of the age behind a link, and its quantile over an episode.
+
+The age at time h is m if the newest observation that has come through is that of step h − m, and h if nothing has. With d_i the
+delay of step i, and whether it is lost drawn apart from that (from a link state z: one state for `Loss`, two for `BurstyLoss`):
+
+    in order        step h − m has settled by time h with probability A_h(m) = P(d_{h−m} ≤ m), and then so have all before it. Let
+                    a_h(m) = A_h(m) − A_h(m−1), and g_m(z) the probability that the newest settled step is among h, ..., h − m, all from it
+                    back to h − m are lost, and the link was in z at step h − m. Then, going back in time (both chains are reversible)
+                        g_m(z) = (Σ_z' g_{m−1}(z')·P(z | z') + a_h(m)·π(z))·P(lost | z, h − m),    P(age_h ≤ m) = A_h(m) − Σ_z g_m(z)
+    out of order    with u_m(z) the probability that none of h, ..., h − m is visible and the link was in z at step h − m,
+                        u_m(z) = Σ_z' u_{m−1}(z')·P(z | z')·(1 − P(seen | z, h − m)·A_h(m)),      P(age_h ≤ m) = 1 − Σ_z u_m(z)
+
+for m < h; and P(age_h ≤ h) = 1. Nothing is sampled. Two kinds of link have no such law without more than is known here; for them
+this is a bound that no age exceeds more often: where Δ depends on the state and the action, the slowest row at each step takes its
+place; where losses come from a class of one's own that draws them together, everything counts as lost.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import NDArray
+
+from oldlight.envs.traffic import Traffic
+from oldlight.losses import BurstyLoss, Loss
+
+SHARE = 0.999  # of the steps of an episode
+STEPS = 200  # the length of an episode where no limit is known
+STILL = 1e-15  # a law that changes by less at each step has settled
+
+Floats = NDArray[np.float64]
+
+
+def typical_age(traffic: Traffic, most: int) -> tuple[int, float]:
+    """(q, share): the smallest q, at most `most`, such that the age is at most q in 99.9 % of the steps of an episode, its end
+    included, on average; and the share of the steps in which it is."""
+    steps = STEPS if traffic.horizon is None else traffic.horizon
+    law, times = age_law(traffic, steps, min(most, steps))
+    shares = times @ law / (steps + 1)
+    enough = np.flatnonzero(shares >= SHARE)
+    q = int(enough[0]) if len(enough) else len(shares) - 1
+    return q, float(min(shares[q], 1.0))
+
+
+def age_law(traffic: Traffic, steps: int, most: int) -> tuple[Floats, Floats]:
+    """(law, times): law[h, m] = P(age at time h ≤ m) for m = 0..most, and how many of the times 0..steps row h stands for: one,
+    except for the last row, which stands for all times after which nothing changes any more."""
+    arrived = _arrived(traffic, steps, most)
+    seen, moves, stationary = _visible(traffic, steps)
+    rows = min(steps, max(len(arrived), len(seen)) + most) + 1
+    h = np.arange(rows)
+    law = np.empty((rows, most + 1))
+    hidden = np.zeros((rows, len(stationary)))
+    before = np.zeros(rows)
+    for m in range(most + 1):
+        sent = np.maximum(h - m, 0)
+        by_now = arrived[np.minimum(sent, len(arrived) - 1), m]
+        visible = seen[np.minimum(sent, len(seen) - 1)]
+        if traffic.in_order:
+            hidden = (hidden @ moves + (by_now - before)[:, None] * stationary) * (1 - visible)
+            law[:, m] = by_now - hidden.sum(axis=1)
+        else:
+            hidden = (hidden @ moves if m else np.tile(stationary, (rows, 1))) * (1 - visible * by_now[:, None])
+            law[:, m] = 1 - hidden.sum(axis=1)
+        law[h <= m, m] = 1.0
+        before = by_now
+    times = np.ones(rows)
+    times[-1] += steps + 1 - rows
+    return law, times
+
+
+def _arrived(traffic: Traffic, steps: int, most: int) -> Floats:
+    """P(d_i ≤ k), axes (i, k); the last row holds for all later steps too."""
+    law = traffic.delay.law(steps, *traffic.sizes)
+    waits = np.cumsum(law.interarrival[..., : most + 1], axis=-1).min(axis=(1, 2))  # P(Δ_i ≤ k), the slowest
+    waits = np.pad(waits, ((0, 0), (0, most + 1 - waits.shape[1])), mode="edge")
+    first = np.zeros(most + 1)
+    first[: len(law.first)] = law.first[: most + 1]
+    rows = [np.cumsum(first)]
+    if not traffic.in_order:
+        rows += list(waits) if traffic.moves else []
+    else:
+        pmfs = np.diff(waits, axis=1, prepend=0.0)
+        changes = np.flatnonzero((waits[1:] != waits[:-1]).any(axis=1))
+        fixed = int(changes[-1]) + 1 if len(changes) else 0  # from here on Δ_i has one law
+        now = first
+        for i in range(steps):
+            after = np.convolve(now, pmfs[min(i, len(pmfs) - 1)])[: most + 1]
+            rows.append(np.cumsum(after))
+            if i >= fixed and np.abs(after - now).max() <= STILL:
+                break
+            now = after
+    arrived = np.minimum(np.array(rows), 1.0)
+    if law.cap <= most:
+        arrived[:, law.cap :] = 1.0
+    return arrived
+
+
+def _visible(traffic: Traffic, steps: int) -> tuple[Floats, Floats, Floats]:
+    """(P(seen | z, step i), axes (i, z), whose last row holds for all later steps; P(z' | z); the law of z)."""
+    loss, one = traffic.loss, np.ones((1, 1))
+    if isinstance(loss, BurstyLoss):
+        moves = np.array([[1 - loss.to_bad, loss.to_bad], [loss.to_good, 1 - loss.to_good]])
+        return np.array([[loss.seen_good, loss.seen_bad]]), moves, np.array([1 - loss.bad, loss.bad])
+    if loss is None:
+        seen = np.ones(1)
+    elif isinstance(loss, Loss):
+        seen = np.atleast_1d(np.asarray(loss.seen, dtype=np.float64))
+    else:
+        seen = loss.rates(steps) if loss.independent else np.zeros(1)
+    return seen[:, None], one, np.ones(1)

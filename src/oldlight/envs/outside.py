@@ -1,0 +1,43 @@
+"""The wrappers around an environment, and what was set on them instead of on it.
+
+`env.channel = ...`, and `VecEnv.set_attr` of stable-baselines3, set an attribute of the outermost wrapper (a Monitor, for instance), and
+Gymnasium's wrappers do not pass it on. The environment behind the link cannot know who wraps it, but its `reset` is called
+through them: they are the callers, each of them a wrapper around the one before.
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Mapping, Sequence
+from types import FrameType
+from typing import Any
+
+import gymnasium as gym
+
+from oldlight.channels import Channel
+
+Wrapper = gym.Wrapper[Any, Any, Any, Any]
+
+
+def wrappers_around(env: gym.Env[Any, Any]) -> list[Wrapper]:
+    """The wrappers through which `env.reset`, which asks, was called; the innermost first."""
+    found: list[Wrapper] = []
+    inner: gym.Env[Any, Any] = env
+    frame: FrameType | None = sys._getframe(1)
+    while frame is not None:
+        outer = frame.f_locals.get("self")
+        if outer is not inner and isinstance(outer, gym.Wrapper) and vars(outer).get("env") is inner:
+            found.append(outer)
+            inner = outer
+        frame = frame.f_back
+    return found
+
+
+def take_channel(wrappers: Sequence[Wrapper]) -> Any:
+    """The channel that was set on one of the wrappers, the outermost first, and is taken from there; None if none was.
+
+    Only a channel, its text or its data count: the attribute may be the wrapper's own.
+    """
+    given = [wrapper for wrapper in wrappers if isinstance(vars(wrapper).get("channel"), Channel | str | Mapping)]
+    taken = [vars(wrapper).pop("channel") for wrapper in given]
+    return taken[-1] if taken else None

@@ -4,11 +4,12 @@ A table under delay is followed by the backward induction of `oldlight.planning.
 the first step (step −lead) in the same pass; the sequences of a policy under loss likewise. Any other policy has to be asked, one information
 state after the other, and is valued by `oldlight.evaluate`, once more for each first state if those are asked for.
 
-**How often it is asked.** A policy that randomises can reach every information state: S·A^m of them m steps after an observation. So it is
-walked along, which is exact, as long as it reaches no more than `QUESTIONS` information states; else max(100, QUESTIONS/H) episodes are played,
-which ask no more often, and the value has a half-width. Under loss the walk may also meet as many as a policy that does not
-randomise can reach: that one is always valued exactly, up to the `max_states` of `oldlight.evaluate`. The episodes played for different
-policies are drawn independently of each other and of those that the learner sees, so that their errors do not add up in the regret.
+**How often it is asked.** Behind loss a policy that randomises can reach every information state: S·A^m of them m steps after an
+observation. It is walked along, which is exact, as long as it reaches no more than `QUESTIONS` information states, or as many as a
+policy that does not randomise can reach: that one is always valued exactly, up to the `max_states` of `oldlight.evaluate`, which is the limit
+behind a delay too. Else max(100, QUESTIONS/H) episodes are played, which ask no more often, and the value has a half-width. The
+episodes played for different policies are drawn independently of each other and of those that the learner sees, so that their
+errors do not add up in the regret.
 """
 
 from __future__ import annotations
@@ -22,7 +23,7 @@ from oldlight.information import Layout
 from oldlight.planning import solve
 from oldlight.planning.delay import DelayModel, Induction, Stage
 from oldlight.planning.delay import by_start as values_by_start
-from oldlight.planning.evaluation import Evaluation, evaluate, play
+from oldlight.planning.evaluation import MAX_STATES, Evaluation, evaluate, play
 from oldlight.planning.loss import blackout_values
 from oldlight.policies import BlackoutPolicy, FunctionPolicy, Policy, TablePolicy, chances_of
 from oldlight.problem import ImpairedMDP
@@ -44,10 +45,10 @@ class Judge:
         self.starts = np.full(problem.n_states, np.nan)  # the value per first state, with by_start
         H, S, A = problem.horizon, problem.n_states, problem.n_actions
         self._episodes = max(100, QUESTIONS // H)
-        self._max_states = QUESTIONS
+        self._max_states = MAX_STATES
         if problem.seen is not None and problem.law.constant is not None:
             certain = S * A**problem.law.constant * H * (H + 1) // 2 + H  # reached by a policy that does not randomise
-            self._max_states = min(max(QUESTIONS, certain), 1_000_000)
+            self._max_states = min(max(QUESTIONS, certain), MAX_STATES)
 
     def value(self, policy: Policy, k: int) -> tuple[float, float]:
         """The policy of episode k: (value, half-width of a 95% interval: 0 if exact)."""

@@ -61,9 +61,9 @@ def learn(
 ) -> LearningRun:
     """Run `learner` for `episodes` episodes and measure its regret.
 
-    evaluate: "exact": each policy is valued exactly, unless it has to be asked at more than some 10,000 information states (a policy that
-        randomises behind loss): it is then valued by played episodes (see `learners.judge`). "sampled": all are. `run.sampled` says how
-        many values were sampled, and `run.half_widths` carries their 95% intervals.
+    evaluate: "exact": each policy is valued exactly, unless that would be far too much work: a policy that randomises behind loss and has
+        to be asked at more than some 10,000 information states is valued by played episodes (see `learners.judge`). "sampled": all are.
+        `run.sampled` says how many values were sampled, and `run.half_widths` carries their 95% intervals.
     every: value the policy of every n-th episode only; those between take the value before them, and the run says so.
     best: the value of the best executable policy, if it is known already (else it is planned first).
     failure: γ, the failure probability of the bonuses.

@@ -35,6 +35,7 @@ from oldlight.problem import ImpairedMDP, checked_problem
 from oldlight.simulation import simulate
 
 Floats = NDArray[np.float64]
+MAX_STATES = 1_000_000
 
 
 @dataclass(frozen=True)
@@ -60,7 +61,7 @@ def evaluate(
     problem: ImpairedMDP,
     policy: Policy | MarkovPolicy,
     *,
-    max_states: int = 1_000_000,
+    max_states: int = MAX_STATES,
     episodes: int = 100_000,
     seed: int = 0,
 ) -> Evaluation:

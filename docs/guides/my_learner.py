@@ -19,6 +19,7 @@ class EpsilonGreedy:
     def start(self, setting: Setting, rng: np.random.Generator) -> None:
         self.setting, self.counts = setting, np.zeros((setting.n_states, setting.n_actions, setting.n_states))
         self.seen, self.plan = 0, None
+        self.answers = ol.FunctionPolicy(self.act, setting.n_actions)
 
     def act(self, info: Information) -> np.ndarray:
         chances = np.full(self.setting.n_actions, self.epsilon / self.setting.n_actions)
@@ -27,12 +28,21 @@ class EpsilonGreedy:
         chances[self.plan.action(info)] += 1 - self.epsilon
         return chances
 
+    def policy(self) -> ol.FunctionPolicy:
+        return self.answers  # the same object until the next plan, so that it is valued only once
+
     def see(self, episode: Episode) -> None:
         s, a = episode.states, episode.actions
-        np.add.at(self.counts, (s[:-1], a[:-1], s[1:]), 1)
+        both = (s[:-1] >= 0) & (
+            s[1:] >= 0
+        )  # a lost state is -1: a transition counts only where both its states were seen
+        np.add.at(self.counts, (s[:-1][both], a[:-1][both], s[1:][both]), 1)
         self.seen += 1
         if (self.seen & (self.seen - 1)) == 0:  # plan again at 1, 2, 4, 8, ... episodes
-            P = (self.counts + 1 / self.setting.n_states) / (self.counts.sum(axis=2, keepdims=True) + 1)
-            mdp = ol.TabularMDP(P, self.setting.rewards, horizon=self.setting.horizon)
-            start = ol.WarmStart() if self.setting.lead else None
-            self.plan = ol.solve(ol.ImpairedMDP(mdp, self.setting.channel, start=start)).policy
+            setting = self.setting
+            P = (self.counts + 1 / setting.n_states) / (self.counts.sum(axis=2, keepdims=True) + 1)
+            mdp = ol.TabularMDP(P, setting.rewards, horizon=setting.horizon, initial=setting.initial)
+            start = ol.WarmStart() if setting.lead else None
+            late = {"actuation": setting.actuation, "pending": setting.pending}
+            self.plan = ol.solve(ol.ImpairedMDP(mdp, setting.channel, start=start, **late)).policy
+            self.answers = ol.FunctionPolicy(self.act, setting.n_actions)

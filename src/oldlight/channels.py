@@ -328,7 +328,7 @@ class Lossy(Link):
         if sum(x is not None for x in (seen, rate, loss)) != 1:
             raise ValueError("Lossy takes exactly one of seen=λ, rate=1−λ and loss=Loss(...) or BurstyLoss(...)")
         if loss is None:
-            loss = Loss(chances("Lossy", seen, rate))
+            loss = Loss(seen=chances("Lossy", seen, rate))
         elif not isinstance(loss, LossChannel):
             raise TypeError(f"Lossy: loss is of type {type(loss).__name__}, expected Loss(...) or BurstyLoss(...)")
         object.__setattr__(self, "delay", delay)

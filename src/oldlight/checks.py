@@ -25,11 +25,37 @@ def _where(name: str, index: Sequence[int], axes: Sequence[str]) -> str:
 
 
 def numbers(name: str, values: ArrayLike) -> NDArray[np.float64]:
-    """`values` as a float array; ragged lists and words are refused."""
+    """`values` as a float array; ragged lists, words and sparse matrices are refused."""
+    if _is_sparse(values):
+        raise _sparse_refused(name, values)
     try:
         return np.asarray(values, dtype=np.float64)
     except (TypeError, ValueError):
+        if (matrix := _first_sparse(values)) is not None:
+            raise _sparse_refused(name, matrix, among=True) from None
         raise ValueError(f"{name} is not an array of numbers (rows of different length, or words?)") from None
+
+
+def _is_sparse(values: object) -> bool:
+    """Is it a scipy.sparse matrix or array? (Asked without importing scipy.)"""
+    return hasattr(values, "toarray") and hasattr(values, "nnz")
+
+
+def _first_sparse(values: object) -> Any:
+    """The first sparse matrix in a list, or a list of lists, of them; None if there is none."""
+    if _is_sparse(values):
+        return values
+    several = isinstance(values, list | tuple) or (isinstance(values, np.ndarray) and values.dtype == object)
+    found = (_first_sparse(value) for value in values) if several else ()  # type: ignore[attr-defined]
+    return next((matrix for matrix in found if matrix is not None), None)
+
+
+def _sparse_refused(name: str, matrix: Any, among: bool = False) -> ValueError:
+    kind = f"scipy.sparse {type(matrix).__name__} of shape {matrix.shape}"
+    return ValueError(
+        f"{name} {'holds' if among else 'is'} a {kind}, expected numpy arrays or lists of numbers; sparse models come in a later version. "
+        "Convert it: .toarray()" + (" of each" if among else "")
+    )
 
 
 def finite_array(name: str, values: ArrayLike, axes: Sequence[str]) -> NDArray[np.float64]:

@@ -44,12 +44,18 @@ def chances(who: str, seen: ArrayLike | None, rate: ArrayLike | None) -> float |
 class Loss(LossChannel):
     """Each observation is seen at once with probability λ_h, or lost for good (and the agent knows).
 
-    Exactly one of: seen = λ, the chance to be seen; rate = 1 − λ, the chance to be lost. One number, or one per step.
+    Exactly one of, by name: seen = λ, the chance to be seen; rate = 1 − λ, the chance to be lost. One number, or one per step.
     """
 
     seen: float | tuple[float, ...]
 
-    def __init__(self, seen: ArrayLike | None = None, *, rate: ArrayLike | None = None) -> None:
+    def __init__(self, *unnamed: object, seen: ArrayLike | None = None, rate: ArrayLike | None = None) -> None:
+        if unnamed:
+            given = repr(unnamed[0])
+            raise TypeError(
+                f"Loss({given}) does not say what {given} is; write Loss(rate={given}) for the chance to be lost, or "
+                f"Loss(seen={given}) for the chance to be seen"
+            )
         object.__setattr__(self, "seen", chances("Loss", seen, rate))
 
     def rates(self, horizon: int) -> Floats:

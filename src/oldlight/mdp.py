@@ -34,7 +34,7 @@ class TabularMDP:
     """A finite episodic MDP, validated and immutable.
 
     transitions: (S, A, S) for a stationary process or (H, S, A, S); rows sum to one.
-    rewards: (S, A) or (H, S, A); any finite numbers.
+    rewards: (S, A) or (H, S, A); any numbers whose sums over an episode are finite.
     initial: the law of the first state, (S,); uniform if None.
     states, actions: optional names, used in tables, files and pictures.
     """
@@ -78,6 +78,9 @@ class TabularMDP:
         axes = ("s", "a", "s'") if P.ndim == 3 else ("h", "s", "a", "s'")
         P = checks.frozen(checks.probability_rows("transitions", P, axes))
         R = checks.frozen(checks.finite_array("rewards", R, ("s", "a") if R.ndim == 2 else ("h", "s", "a")))
+        largest = np.abs(R).max(axis=(-2, -1))  # of each step, or of all
+        with np.errstate(over="ignore"):
+            _check_sums(R, float(largest.sum() if R.ndim == 3 else H * largest), f"{H} steps")
         self.stationary = P.ndim == 3 and R.ndim == 2
         self.transitions = np.broadcast_to(P, (H, S, A, S))
         self.rewards = np.broadcast_to(R, (H, S, A))
@@ -169,6 +172,7 @@ class TabularMDP:
         epsilon = checks.positive("tolerance", tolerance)
         R = checks.finite_array("rewards", rewards, ("s", "a"))
         largest = float(np.abs(R).max())
+        _check_sums(R, largest / (1 - u), f"discount {u:.12g}")
         H = 1
         if u > 0 and largest / (1 - u) > epsilon:
             H = max(1, math.ceil(math.log(epsilon * (1 - u) / largest) / math.log(u)))
@@ -277,6 +281,18 @@ class TabularMDP:
                 f"{mdp.n_states} and {mdp.n_actions}: the two files do not belong together"
             )
         return mdp
+
+
+def _check_sums(R: Floats, most: float, over: str) -> None:
+    """Refuse rewards whose sums, and differences of such sums, are too large for a number; `most` is the largest |Σ_h r_h|."""
+    limit = float(np.finfo(np.float64).max) / 2
+    if not most <= limit:
+        index = [int(i) for i in np.unravel_index(int(np.abs(R).argmax()), R.shape)]
+        where = ", ".join(f"{axis}={i}" for axis, i in zip(("h", "s", "a")[-R.ndim :], index, strict=True))
+        raise ValueError(
+            f"rewards[{where}] is {float(R[tuple(index)]):.12g}: the rewards of an episode ({over}) add up to {most:.6g}, expected "
+            f"at most {limit:.6g} in absolute value; measure rewards in larger units"
+        )
 
 
 def _file_pair(path: str | os.PathLike[str]) -> tuple[Path, Path]:

@@ -251,6 +251,10 @@ def as_chances(given: Any, n_actions: int, who: str) -> Floats:
     """An action or a law of actions, as a law."""
     if np.ndim(given) == 0:
         return _point(checks.whole(who, given, most=n_actions - 1), n_actions)
+    if isinstance(given, np.ndarray) and given.dtype == np.float64 and given.shape == (n_actions,):
+        listed = given.tolist()  # for so few numbers plain Python is the quickest
+        if min(listed) >= 0.0 and abs(sum(listed) - 1.0) <= checks.SUM_TOLERANCE:
+            return given
     chances = checks.probability_rows(who, given, ("a",))
     if chances.shape != (n_actions,):
         raise ValueError(f"{who} gives {len(chances)} chances, expected one per action: {n_actions}")

@@ -237,6 +237,9 @@ def learn(
         })  # fmt: skip
         shown += runs
         labels += [name] * len(runs)
+        if any(run.sampled for run in runs):
+            widest = max(float(run.half_widths.max()) for run in runs)
+            tell(f"{name}: values of policies were sampled, each ± {widest:.2g} or less (95%).")
         for run in runs if save is not None else []:
             Path(str(save)).mkdir(parents=True, exist_ok=True)
             run.save(Path(str(save)) / f"{name.replace(':', '.')}-{run.seed}.npz")

@@ -1,7 +1,8 @@
 """The loop that runs a learner and measures its regret.
 
-For each episode k: the learner's policy π^k is fixed, its exact value V^{π^k} is computed (again only when the policy has
-changed), one episode is played with it, and the learner sees what the protocol reveals. Cumulative regret is
+For each episode k: the learner's policy π^k is fixed, its value V^{π^k} is computed (again only when the policy has
+changed; exactly, unless that is too much work: `learners.judge`), one episode is played with it, and the learner sees what
+the protocol reveals. Cumulative regret is
 
     Regret(K) = Σ_k ( max_π V^π − V^{π^k} ),
 
@@ -60,7 +61,9 @@ def learn(
 ) -> LearningRun:
     """Run `learner` for `episodes` episodes and measure its regret.
 
-    evaluate: "exact", or "sampled" where the value of a policy is too dear (the run then carries half-widths).
+    evaluate: "exact": each policy is valued exactly, unless that would be far too much work: a policy that randomises behind loss and has
+        to be asked at more than some 10,000 information states is valued by played episodes (see `learners.judge`). "sampled": all are.
+        `run.sampled` says how many values were sampled, and `run.half_widths` carries their 95% intervals.
     every: value the policy of every n-th episode only; those between take the value before them, and the run says so.
     best: the value of the best executable policy, if it is known already (else it is planned first).
     failure: γ, the failure probability of the bonuses.
@@ -93,7 +96,7 @@ def learn(
     if gamma == 0:
         raise ValueError("failure is 0, expected a probability in (0, 1]: no bonus is large enough for certainty")
     optimum = solve(problem).value if best is None else checks.real("best", best)
-    world, judge = World(problem), Judge(problem, evaluate, 20_000, seed, by_start)
+    world, judge = World(problem), Judge(problem, evaluate, seed, by_start)
     rng = np.random.Generator(np.random.PCG64(np.random.SeedSequence(seed, spawn_key=(0, 3))))
     learner.start(Setting.of(problem, K, gamma, world.layout), rng)
     known = best_by_start(problem) if by_start else None
@@ -121,7 +124,7 @@ def learn(
                     latest = _policy(learner, problem)
                 judging = time.perf_counter()
                 if judged:
-                    run.values[k], run.half_widths[k] = judge.value(latest)
+                    run.values[k], run.half_widths[k] = judge.value(latest, k)
                 else:
                     run.values[k], run.half_widths[k] = run.values[k - 1], run.half_widths[k - 1]
                 judging = time.perf_counter() - judging
@@ -265,6 +268,7 @@ def _save(path: Path, run: LearningRun, learner: Any, rng: np.random.Generator, 
     state = {f"learner.{name}": array for name, array in learner.state().items()}
     if run.starts is not None:
         state["judged"] = judge.starts  # of the last policy valued: with every=n those after it take its value
+    state["held"] = np.array(hasattr(learner, "policy") and judge.holds(learner.policy()))  # it is not valued again
     checks.save_arrays(path, generator=np.array(json.dumps(rng.bit_generator.state)), **run.arrays(), **state)
 
 
@@ -274,4 +278,6 @@ def _restore(path: Path, run: LearningRun, learner: Any, rng: np.random.Generato
     judge.starts = data.get("judged", judge.starts)
     rng.bit_generator.state = json.loads(str(data["generator"]))
     learner.restore({key.removeprefix("learner."): value for key, value in data.items() if key.startswith("learner.")})
+    if data.get("held", False):
+        judge.hold(learner.policy(), run.values[run.done - 1], run.half_widths[run.done - 1])
     return run.done

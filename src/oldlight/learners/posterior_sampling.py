@@ -19,7 +19,7 @@ from oldlight.learners.counts import DelayCounts
 from oldlight.learners.protocol import Episode, Setting
 from oldlight.learners.tables import Estimate, Tables
 from oldlight.mdp import TabularMDP
-from oldlight.policies import BlackoutPolicy, Policy
+from oldlight.policies import Policy
 from oldlight.problem import ImpairedMDP
 
 Floats = NDArray[np.float64]
@@ -95,29 +95,31 @@ class PosteriorSampling:
             self.estimate = self.tables.sweep(self.model, self.rng)
             self._policy: Policy = self.tables.policy()
             return
+        self._plan_for(self._draw(self.number.astype(np.float64)))
+
+    def _plan_for(self, drawn: Floats) -> None:
+        """The plan under loss for a drawn process, axes (row, s·A + a, s2). It answers at every information state, also where its own
+        actions do not lead."""
         from oldlight.planning.loss import plan_loss
 
-        S, A, H = setting.n_states, setting.n_actions, setting.horizon
-        P = self._draw(self.number.astype(np.float64)).reshape(-1, S, A, S)
-        drawn = TabularMDP(P[0] if self.pooled else P, setting.rewards, horizon=H, initial=setting.initial)
-        problem = ImpairedMDP(drawn, setting.channel, actuation=setting.actuation, pending=setting.pending)
+        setting, self.drawn = self.setting, drawn
+        P = drawn.reshape(-1, setting.n_states, setting.n_actions, setting.n_states)
+        mdp = TabularMDP(P[0] if self.pooled else P, setting.rewards, horizon=setting.horizon, initial=setting.initial)
+        problem = ImpairedMDP(mdp, setting.channel, actuation=setting.actuation, pending=setting.pending)
         plan = plan_loss(problem, 0.0, None, False)
-        assert isinstance(plan.policy, BlackoutPolicy)
-        self.estimate = plan.value
-        self._policy = BlackoutPolicy(plan.policy.sequences, A, plan.policy.late)
+        self.estimate, self._policy = plan.value, plan.policy
 
     def state(self) -> dict[str, Any]:
         if self.setting.seen is None:
             return self.counts.state() | {"actions": self.tables.actions, "estimate": np.array(self.estimate)}
-        assert isinstance(self._policy, BlackoutPolicy)
-        return {"number": self.number, "sequences": self._policy.sequences, "estimate": np.array(self.estimate)}
+        return {"number": self.number, "drawn": self.drawn}
 
     def restore(self, state: dict[str, Any]) -> None:
-        self.estimate = float(state["estimate"])
         if self.setting.seen is None:
+            self.estimate = float(state["estimate"])
             self.counts.restore(state)
             self.tables.actions[:] = state["actions"]
             self._policy = self.tables.policy()
         else:
             self.number[:] = state["number"]
-            self._policy = BlackoutPolicy(state["sequences"], self.setting.n_actions, self.setting.law.constant or 0)
+            self._plan_for(state["drawn"])

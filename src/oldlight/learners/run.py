@@ -97,7 +97,13 @@ class LearningRun:
     @property
     def exact(self) -> bool:
         """Is every value exact and its own?"""
-        return self.every == 1 and not (self.half_widths > 0).any()
+        return self.every == 1 and self.sampled == 0
+
+    @property
+    def sampled(self) -> int:
+        """How many values are means of played episodes, with a half-width, because the policy was too much work to value exactly (or because
+        `evaluate="sampled"` asked for it)."""
+        return int(np.count_nonzero(self.half_widths > 0))
 
     def growth(self) -> float:
         """The exponent x of R(2k) − R(k) ~ k^x by least squares over the last three octaves; NaN below four episodes."""
@@ -161,7 +167,9 @@ class LearningRun:
 
     def __repr__(self) -> str:
         regret = f"{self.regret[-1]:.6g}" if len(self.values) else "0"
-        how = "" if self.exact else " (valued now and then, or sampled)"
+        how = f", valued every {self.every} episodes" if self.every > 1 else ""
+        if self.sampled:
+            how += f", {self.sampled:,} values sampled: each ± {self.half_widths.max():.2g} or less (95%)"
         return f"LearningRun({self.learner}, {self.done:,} episodes, regret {regret}{how})"
 
 

@@ -3,8 +3,8 @@
 Three exact ways, all without sampling:
 - a table for a delayed problem: the backward induction of `oldlight.planning.delay`, following the table;
 - sequences for a lossy problem: one walk along each sequence (`oldlight.planning.loss`);
-- any other policy: a walk forward over the information states that it reaches, each with its probability. The reward of a
-  step is expected under the belief. A deterministic policy reaches few information states.
+- any other policy: a walk forward over the information states that it reaches (`oldlight.planning.walk`). A deterministic policy
+  reaches few information states, a policy that randomises up to all of them.
 Where the walk would meet more than `max_states` of them, episodes are played instead, and the result says so.
 """
 
@@ -18,15 +18,15 @@ from numpy.typing import NDArray
 
 from oldlight import checks
 from oldlight.channels import ConstantDelay
-from oldlight.information import Information, Layout, beginnings, current, moves
+from oldlight.information import Information, Layout
 from oldlight.planning.delay import DelayModel, Induction, by_start
 from oldlight.planning.loss import blackout_values
+from oldlight.planning.walk import Walk
 from oldlight.policies import (
     BlackoutPolicy,
     MarkovPolicy,
     Policy,
     TablePolicy,
-    chances_of,
     made_for_another,
     not_a_policy,
     same_layout,
@@ -35,6 +35,7 @@ from oldlight.problem import ImpairedMDP, checked_problem
 from oldlight.simulation import simulate
 
 Floats = NDArray[np.float64]
+MAX_STATES = 1_000_000
 
 
 @dataclass(frozen=True)
@@ -60,7 +61,7 @@ def evaluate(
     problem: ImpairedMDP,
     policy: Policy | MarkovPolicy,
     *,
-    max_states: int = 1_000_000,
+    max_states: int = MAX_STATES,
     episodes: int = 100_000,
     seed: int = 0,
 ) -> Evaluation:
@@ -93,44 +94,29 @@ def evaluate(
             raise made_for_another(policy, problem)
         value = float(problem.initial @ blackout_values(problem, policy))
         return Evaluation(value, True, 0.0, "walk along sequences", policy.sequences.size)
-    value, met = 0.0, 0
     walkable = problem.seen is None or (problem.law.constant is not None and problem.loss.independent)  # type: ignore[union-attr]
-    for reached in visits(problem, policy, max_states) if walkable else [None]:
-        if reached is None:
-            played = simulate(problem, policy, episodes, seed=seed)
-            return Evaluation(played.mean, False, played.half_width, "play", episodes)
-        met += len(reached)
-        for info, weight in reached.items():
-            b = current(problem, info)
-            value += weight * float(b @ problem.mdp.rewards[info.h] @ chances_of(problem, policy, info))
-    return Evaluation(value, True, 0.0, "walk forward", met)
+    walk = Walk(problem, policy, max_states) if walkable else None
+    if walk is None or any(groups is None for groups in walk):
+        return play(problem, policy, episodes, seed)
+    return Evaluation(walk.value, True, 0.0, "walk forward", walk.met)
+
+
+def play(problem: ImpairedMDP, policy: Policy, episodes: int, seed: int) -> Evaluation:
+    """The mean return of `episodes` episodes, with its half-width.
+
+    Where all returns are the same their spread says nothing; then, with 95% confidence, another return has a probability of at most 3/n (the
+    "rule of three"), which moves the mean by at most 3/n·(largest − smallest possible return).
+    """
+    played = simulate(problem, policy, episodes, seed=seed)
+    half_width = played.half_width or 3.0 / episodes * problem.reward_span
+    return Evaluation(played.mean, False, half_width, "play", episodes)
 
 
 def visits(problem: ImpairedMDP, policy: Policy, max_states: int) -> Iterator[dict[Information, float] | None]:
     """For h = 0, 1, ..: the probability of each information state that the policy reaches (the paper's ρ_h); None, and
     the end, as soon as more than `max_states` have been met in all."""
-    if problem.lead and problem.n_states * problem.n_actions**problem.lead > max_states:
-        yield None
-        return
-    reached = {info: p for p, info in beginnings(problem)}
-    met = len(reached)
-    for h in range(problem.horizon):
-        if met > max_states:
-            yield None
-            return
-        yield reached
-        following: dict[Information, float] = {}
-        if h + 1 < problem.horizon:
-            for info, weight in reached.items():
-                for a, chance in enumerate(chances_of(problem, policy, info)):
-                    if chance > 0:
-                        for p, info2 in moves(problem, info, a):
-                            following[info2] = following.get(info2, 0.0) + weight * float(chance) * p
-                if met + len(following) > max_states:
-                    yield None
-                    return
-        reached = following
-        met += len(reached)
+    for h, groups in enumerate(Walk(problem, policy, max_states)):
+        yield None if groups is None else {info: p for group in groups for info, p in group.measure(h)}
 
 
 def unimpaired(problem: ImpairedMDP) -> ImpairedMDP:

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from oldlight import checks
 from oldlight.channels import Channel, ConstantDelay, Loss
 from oldlight.mdp import TabularMDP
-from oldlight.planning.gap import Gap, gap
+from oldlight.planning.gap import Gap, gap, value_lost
 from oldlight.problem import ImpairedMDP, WarmStart
 
 Floats = NDArray[np.float64]
@@ -46,7 +46,7 @@ class Sweep:
             if self.period_ms is not None and late is not None:
                 row |= {"delay": late, "delay ms": label if self.name == "delay ms" else late * self.period_ms}
             row |= {"full": g.full, "impaired": g.impaired, "gap": g.value}
-            row["more"] = self.gaps[i - 1].impaired - g.impaired if i else 0.0
+            row["more"] = value_lost(g.problem, self.gaps[i - 1].impaired, g.impaired) if i else 0.0
             unit, scale = self._unit()
             if unit:
                 change = (label - self.labels[i - 1]) * scale if i else 0.0

@@ -31,6 +31,7 @@ if TYPE_CHECKING:
     )
     from oldlight.checks import TooLarge
     from oldlight.controller import Controller
+    from oldlight.files import UnreadableFile
     from oldlight.information import Information, Layout, belief
     from oldlight.learners import LearningRun, compare, learn
     from oldlight.mdp import TabularMDP
@@ -70,6 +71,7 @@ _WHERE = {
     ),
     "checks": ("TooLarge",),
     "controller": ("Controller",),
+    "files": ("UnreadableFile",),
     "information": ("Information", "Layout", "belief"),
     "learners": ("LearningRun", "compare", "learn"),
     "mdp": ("TabularMDP",),
@@ -154,6 +156,7 @@ __all__ = [
     "TooLarge",
     "Trace",
     "Truncated",
+    "UnreadableFile",
     "WarmStart",
     "__version__",
     "belief",

@@ -28,6 +28,8 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from oldlight import files
+
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
 UNITS = {"s": 1e3, "ms": 1.0, "us": 1e-3, "µs": 1e-3, "ns": 1e-6}  # in milliseconds
@@ -61,12 +63,7 @@ class Measured(NamedTuple):
 def read_file(path: str | os.PathLike[str]) -> Measured:
     """The messages of a CSV file or of ping's output; what cannot be read is named with its line."""
     source = Path(path)
-    try:
-        lines = source.read_text(encoding="utf-8-sig").splitlines()
-    except FileNotFoundError:
-        raise FileNotFoundError(f"{source}: no such file") from None
-    except (UnicodeDecodeError, IsADirectoryError) as error:
-        raise ValueError(f"{source}: not a text file ({error})") from None
+    lines = files.read_text(source).splitlines()
     looks_like_ping = any(line.startswith("PING ") or ANSWER.search(line) for line in lines[:20])
     found = _read_ping(source, lines) if looks_like_ping else _read_csv(source, lines)
     if np.isnan(found.delay_ms).all():

@@ -895,7 +895,7 @@ def test_damaged_chances_are_named(tmp_path: Path) -> None:
         arrays["table"].astype(int),
     ):
         np.savez(tmp_path / "damaged.npz", **(arrays | {"table": table}))
-        with pytest.raises(ol.UnreadableFile, match="'table' (is wrong|is of type|has shape)"):
+        with pytest.raises(ol.UnreadableFile, match=r"'table' (is wrong|is of type|has shape)"):
             Controller.load(tmp_path / "damaged.npz")
 
 

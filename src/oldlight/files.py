@@ -113,11 +113,12 @@ def json_of(text: str | bytes) -> Any:
 def _shallow(value: Any) -> Any:
     """The value, if it is not nested too deeply: whoever walks through it later may call itself."""
     level, depth = [value], 0
-    while level:
+    while parts := [
+        each.values() if isinstance(each, dict) else each for each in level if isinstance(each, dict | list)
+    ]:
         depth += 1
-        if depth > DEEPEST + 1:
+        if depth > DEEPEST:
             raise ValueError(f"nested more than {DEEPEST} deep")
-        parts = [each.values() if isinstance(each, dict) else each for each in level if isinstance(each, dict | list)]
         level = [each for part in parts for each in part]
     return value
 

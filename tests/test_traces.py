@@ -194,7 +194,7 @@ def test_files_that_cannot_be_read_are_named_with_their_line(name: str, tmp_path
 
 
 def test_other_refusals(tmp_path: Path) -> None:
-    with pytest.raises(FileNotFoundError, match=r"nowhere\.csv: no such text file"):
+    with pytest.raises(FileNotFoundError, match=r"nowhere\.csv: no such file"):
         read_trace(tmp_path / "nowhere.csv")
     (tmp_path / "bytes").write_bytes(b"\xff\xfe\x00")
     with pytest.raises(ValueError, match="not a text file"):

@@ -57,7 +57,7 @@ def reading(path: str | os.PathLike[str], what: str = "file of this package") ->
     except FileNotFoundError as error:
         if error.errno is None:  # said already
             raise
-        raise FileNotFoundError(f"{path}: no such {what.removesuffix(' of this package')}") from None
+        raise FileNotFoundError(f"{path}: no such {what.partition(' of ')[0]}") from None
     except Exception as error:  # zipfile, numpy, json and tomllib raise a dozen kinds
         raise UnreadableFile(
             f"{path}: damaged, or not a {what} ({_cause(error)}); make it again, or give another file"
@@ -124,7 +124,7 @@ def _shallow(value: Any) -> Any:
 
 
 def read_text(
-    path: str | os.PathLike[str], what: str = "text file", *, most: int = LONGEST_TABLE, pipes: bool = True
+    path: str | os.PathLike[str], what: str = "file of text in UTF-8", *, most: int = LONGEST_TABLE, pipes: bool = True
 ) -> str:
     """A text in UTF-8, of at most so many bytes. `pipes`: what is not a regular file is read too."""
     with reading(path, what):

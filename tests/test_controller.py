@@ -848,10 +848,10 @@ def test_damaged_files_are_named(tmp_path: Path) -> None:
     one_missing[5] = -1
     for changes, says in [
         ({"kind": np.array("guess")}, "kind is 'guess', expected a saved oldlight Controller$"),
-        ({"likely": None}, "damaged, 'likely' is missing or cut off"),
-        ({"numbers": numbers[:3]}, "damaged, 'numbers' is missing or cut off"),
+        ({"likely": None}, "damaged, .*'likely' is missing"),
+        ({"numbers": numbers[:3]}, r"damaged, .*'numbers' has shape \(3,\), expected \(8,\)"),
         (number(0, 9), "version is 9; this oldlight reads version 1"),
-        *(({name: value}, rf"its arrays do not fit together \('{name}' is wrong\)") for name, value in [
+        *(({name: value}, rf"damaged, .*'?{name}'? (is wrong|is of type|is 'guess'|has shape)") for name, value in [
             ("table", arrays["table"] + 5),
             ("table", arrays["table"].astype(float)),
             ("table", arrays["table"][:, None]),
@@ -869,11 +869,11 @@ def test_damaged_files_are_named(tmp_path: Path) -> None:
         ]),
         ({"table": arrays["table"][:-5]}, "its arrays do not fit together"),
         ({"offset": np.full_like(offset, -1), "root": np.full_like(root, -1)}, "'offset' is wrong"),
-        (number(2, 0), "'numbers' is wrong"),
+        (number(2, 0), "'likely' has shape .* expected .1, 0, 5."),
         (number(4, -1), "'numbers' is wrong"),
         (number(6, 20), "'numbers' is wrong"),
     ]:  # fmt: skip
-        with pytest.raises(ValueError, match=says):
+        with pytest.raises(ol.UnreadableFile, match=says):
             Controller.load(saved(**changes))
     with pytest.raises(FileNotFoundError, match="no such file"):
         Controller.load(tmp_path / "nowhere.npz")
@@ -895,7 +895,7 @@ def test_damaged_chances_are_named(tmp_path: Path) -> None:
         arrays["table"].astype(int),
     ):
         np.savez(tmp_path / "damaged.npz", **(arrays | {"table": table}))
-        with pytest.raises(ValueError, match="'table' is wrong"):
+        with pytest.raises(ol.UnreadableFile, match=r"'table' (is wrong|is of type|has shape)"):
             Controller.load(tmp_path / "damaged.npz")
 
 

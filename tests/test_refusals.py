@@ -35,6 +35,7 @@ LATER = (
     "controller",
     "deep",
     "envs/",
+    "files",
     "learners/",
     "report/",
     "studies/",

@@ -222,7 +222,7 @@ def test_a_file_that_is_no_study_is_named(tmp_path: Path) -> None:
     with pytest.raises(FileNotFoundError, match="no such study file"):
         load_study(path)
     path.write_text("name = [")
-    with pytest.raises(ValueError, match=r"study\.toml: not TOML"):
+    with pytest.raises(ValueError, match=r"study\.toml: damaged, or not a study file in TOML"):
         load_study(path)
     path.write_text(TOML.replace("seeds", "sedes"))
     with pytest.raises(ValueError, match=r"study\.toml: unknown key 'sedes'; did you mean seeds\?"):

@@ -102,8 +102,8 @@ def test_the_return_is_what_evaluate_predicts(kind: str) -> None:
 class BadPort(Port):
     """A wire that loses one datagram in ten and doubles one in five."""
 
-    def __init__(self, leash: Leash, seed: int) -> None:
-        super().__init__(leash)
+    def __init__(self, leash: Leash, setup: Setup, seed: int) -> None:
+        super().__init__(leash, setup)
         self.rng = np.random.default_rng(seed)
 
     def send(self, peer: str, message: Any) -> None:
@@ -119,7 +119,7 @@ def test_datagrams_lost_and_doubled_on_the_wire_change_nothing(kind: str) -> Non
     calm = without_a_network(setup_for(problem, 20))
     setup = setup_for(problem, 20, patience=0.02)
     pipes = {role: multiprocessing.Pipe() for role in IN_STEP}
-    ports = {role: BadPort(Leash(pipes[role][1], setup.deadline), i) for i, role in enumerate(IN_STEP)}
+    ports = {role: BadPort(Leash(pipes[role][1], setup.deadline), setup, i) for i, role in enumerate(IN_STEP)}
     counts: dict[str, dict[str, Any]] = {role: {} for role in IN_STEP}
 
     def work(role: str) -> None:
@@ -146,19 +146,26 @@ def test_datagrams_lost_and_doubled_on_the_wire_change_nothing(kind: str) -> Non
 
 def test_strangers_and_noise_are_not_heard() -> None:
     pipe, end = multiprocessing.Pipe()
-    port = Port(Leash(end, time.monotonic() + 10))
+    port = Port(Leash(end, time.monotonic() + 10), setup_for(problem_of("warm"), 20))
+    forms = {"seen": ("e", "state")}
     friend = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
     friend.bind(("127.0.0.1", 0))
     port.peers = {"friend": friend.getsockname()[1]}
     with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as stranger:
         stranger.sendto(b'{"kind":"tick"}', ("127.0.0.1", port.number))
-    for data in (b"\xff\x00", b"[1]", b'{"kind":"seen"}'):
+    wrong = (b"\xff\x00", b"[1]", b'{"kind":["seen"]}', b'{"kind":"seen"}', b'{"kind":"seen","e":true,"state":0}')
+    wrong += (
+        b'{"kind":"seen","e":0,"state":-1}',
+        b'{"kind":"seen","e":20,"state":0}',
+        b'{"kind":"tick","e":0,"state":0}',
+    )
+    for data in (*wrong, b"[" * 60_000, b'{"kind":' * 8_000, b'{"kind":"seen","e":0,"state":1}'):
         friend.sendto(data, ("127.0.0.1", port.number))
-    assert port.receive(time.monotonic() + 2) == {"kind": "seen"}
-    assert port.receive(time.monotonic()) is None
+    assert port.receive(time.monotonic() + 2, forms) == {"kind": "seen", "e": 0, "state": 1}
+    assert port.receive(time.monotonic(), forms) is None
     pipe.send("stop")
     with pytest.raises(Stopped):
-        port.receive(time.monotonic() + 2)
+        port.receive(time.monotonic() + 2, forms)
     friend.close()
     port.close()
 

@@ -79,7 +79,7 @@ def test_a_channel_file(tmp_path: Path) -> None:
     assert channel_of(f"file:{file}") == MORE[3]
     assert channel_of(f"file:{file}+loss:0.5") == ol.Lossy(MORE[3], rate=0.5)
     file.write_text("{")
-    with pytest.raises(ValueError, match=r"link\.json: damaged or not a channel file"):
+    with pytest.raises(ValueError, match=r"link\.json: damaged, or not a channel file"):
         channel_of(f"file:{file}")
     with pytest.raises(FileNotFoundError, match="no such channel file"):
         channel_of("file:nowhere.json")

@@ -31,6 +31,7 @@ if TYPE_CHECKING:
     )
     from oldlight.checks import TooLarge
     from oldlight.controller import Controller
+    from oldlight.files import UnreadableFile
     from oldlight.information import Information, Layout, belief
     from oldlight.learners import LearningRun, compare, learn
     from oldlight.mdp import TabularMDP
@@ -71,6 +72,7 @@ _WHERE = {
     ),
     "checks": ("TooLarge",),
     "controller": ("Controller",),
+    "files": ("UnreadableFile",),
     "information": ("Information", "Layout", "belief"),
     "learners": ("LearningRun", "compare", "learn"),
     "mdp": ("TabularMDP",),
@@ -156,6 +158,7 @@ __all__ = [
     "TooLarge",
     "Trace",
     "Truncated",
+    "UnreadableFile",
     "WarmStart",
     "__version__",
     "belief",

@@ -30,7 +30,7 @@ def numbers(name: str, values: ArrayLike) -> NDArray[np.float64]:
         raise _sparse_refused(name, values)
     try:
         return np.asarray(values, dtype=np.float64)
-    except (TypeError, ValueError):
+    except (TypeError, ValueError, OverflowError):
         if (matrix := _first_sparse(values)) is not None:
             raise _sparse_refused(name, matrix, among=True) from None
         raise ValueError(f"{name} is not an array of numbers (rows of different length, or words?)") from None
@@ -100,7 +100,7 @@ def real(name: str, value: Any) -> float:
     """A finite number."""
     try:
         number = float(value)
-    except (TypeError, ValueError):
+    except (TypeError, ValueError, OverflowError):
         raise ValueError(f"{name} is {value!r}, expected a number") from None
     if not np.isfinite(number):
         raise ValueError(f"{name} is {number}, expected a finite number")
@@ -194,32 +194,3 @@ def write_text(path: str | os.PathLike[str], text: str) -> Path:
 def save_arrays(path: str | os.PathLike[str], **arrays: ArrayLike) -> Path:
     """Write arrays as one npz file."""
     return write_file(path, lambda stream: np.savez_compressed(stream, **arrays))  # type: ignore[arg-type]
-
-
-def load_arrays(path: str | os.PathLike[str], *, needs: Sequence[str]) -> dict[str, NDArray[Any]]:
-    """Read an npz file; a damaged one, or one that holds something else, is named."""
-    import zipfile
-    import zlib
-
-    target = Path(path)
-    if not target.exists():
-        raise FileNotFoundError(f"{target}: no such file")
-    try:
-        if not zipfile.is_zipfile(target):
-            raise ValueError("it is not an npz archive")
-        with np.load(target, allow_pickle=False) as data:
-            arrays = {key: data[key] for key in data.files}
-    except (
-        OSError,
-        ValueError,
-        EOFError,
-        zipfile.BadZipFile,
-        KeyError,
-        zlib.error,
-        RuntimeError,
-    ) as error:
-        raise ValueError(f"{target}: damaged, or not a file of this package ({error})") from None
-    missing = [key for key in needs if key not in arrays]
-    if missing:
-        raise ValueError(f"{target}: not the right kind of file, {missing[0]!r} is missing (it holds {sorted(arrays)})")
-    return arrays

@@ -53,8 +53,13 @@ def main() -> None:
             sys.path.append(sys.path.pop(0))
     try:
         code = app(standalone_mode=False, prog_name="oldlight")
-    except (KeyboardInterrupt, typer.Abort):
+    except (KeyboardInterrupt, typer.Abort) as stop:
         code = 130
+        if isinstance(stop.__context__, EOFError):  # which the parser takes for Ctrl-C
+            if "--debug" in sys.argv:
+                raise stop.__context__ from None
+            tell(f"Error: {stop.__context__ or 'something ended too early'}")
+            code = 1
     except Exception as error:
         show_usage = getattr(error, "show", None)  # what the parser itself refuses
         if callable(show_usage):

@@ -37,10 +37,19 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from oldlight import checks
+from oldlight import checks, files
 from oldlight.information import Layout
 from oldlight.mdp import TabularMDP
-from oldlight.policies import BlackoutPolicy, MarkovPolicy, TablePolicy, made_for_another, not_a_policy, same_layout
+from oldlight.policies import (
+    BlackoutPolicy,
+    MarkovPolicy,
+    TablePolicy,
+    is_power,
+    made_for_another,
+    not_a_policy,
+    places,
+    same_layout,
+)
 from oldlight.problem import ImpairedMDP, checked_problem
 
 Ints = NDArray[np.int64]
@@ -110,71 +119,72 @@ class Tables:
     @classmethod
     def load(cls, path: str | os.PathLike[str]) -> Tables:
         """Read what `save` wrote; numpy is all that it needs."""
-        data = checks.load_arrays(path, needs=("kind",))
-        kind = str(data["kind"])
-        if kind != KIND:
-            policy = kind in ("oldlight.TablePolicy", "oldlight.BlackoutPolicy")
-            out = (
-                f"; make one of this policy and its problem: Controller(problem, load_policy({str(path)!r})).save(FILE)"
-            )
-            out += ", or plan again with oldlight plan --controller FILE"
-            raise ValueError(f"{path}: kind is {kind!r}, expected a saved oldlight Controller{out if policy else ''}")
-        sizes = {"numbers": 8, "bound": 2, "policy": 1, "why_it_ends": 1}
-        for key in ("policy", "numbers", "pending", "bound", "why_it_ends", "table", "offset", "root", "likely"):
-            if key not in data or (key in sizes and data[key].size != sizes[key]):
-                raise ValueError(f"{path}: damaged, {key!r} is missing or cut off")
-        version, H, S, A, lead, late, first_state, hold = (int(x) for x in data["numbers"])
-        if version != VERSION:
-            raise ValueError(f"{path}: version is {version}; this oldlight reads version {VERSION}")
-        u, bound = (float(x) for x in data["bound"])
-        pending = tuple(int(a) for a in data["pending"])
-        found = cls(
-            str(data["policy"]), H, S, A, lead, pending, data["table"], data["offset"], data["root"], late,
-            data["likely"], first_state, hold, u, bound, str(data["why_it_ends"]),
-        )  # fmt: skip
-        found._check(path)
-        return found
+        with files.arrays_in(path) as held:
+            kind = held.words("kind", 100)
+            if kind != KIND:
+                policy = kind in ("oldlight.TablePolicy", "oldlight.BlackoutPolicy")
+                out = f"; make one of this policy and its problem: Controller(problem, load_policy({str(path)!r})).save(FILE)"
+                out += ", or plan again with oldlight plan --controller FILE"
+                raise files.UnreadableFile(
+                    f"{path}: kind is {kind!r}, expected a saved oldlight Controller{out if policy else ''}"
+                )
+            version, H, S, A, lead, late, first_state, hold = held.numbers("numbers", 8)
+            if version != VERSION:
+                raise files.UnreadableFile(f"{path}: version is {version}; this oldlight reads version {VERSION}")
+            u, bound = (float(x) for x in held.array("bound", "f", (2,)))
+            what = checks.one_of("policy", held.words("policy", 100), (ACTIONS, CHANCES, SEQUENCES))
+            shape = {ACTIONS: (None,), CHANCES: (None, A), SEQUENCES: (None, S, None, H)}[what]
+            blocks: tuple[files.Shape, ...] = ((0,), (0,)) if what == SEQUENCES else ((None, None, None), (None,))
+            found = cls(
+                kind=what, horizon=H, n_states=S, n_actions=A, lead=lead,
+                pending=tuple(held.array("pending", "iu", (None,)).tolist()),
+                table=held.array("table", "f" if what == CHANCES else "iu", shape),
+                offset=held.array("offset", "iu", blocks[0]).astype(np.int64),
+                root=held.array("root", "iu", blocks[1]).astype(np.int64),
+                late=late, likely=held.array("likely", "iu", (1, S, A), (H, S, A)), first_state=first_state, hold=hold,
+                discount=u, loss_bound=bound, why_it_ends=held.words("why_it_ends"),
+            )  # fmt: skip
+            found._check()
+            return found
 
-    def _check(self, path: str | os.PathLike[str]) -> None:
-        """Refuse a file whose arrays do not fit together: a controller must not find out while it runs."""
+    def _check(self) -> None:
+        """Refuse arrays that do not fit together: a controller must not find out while it runs."""
         for name, good in self._parts():
             if not good:
-                raise ValueError(f"{path}: damaged, its arrays do not fit together ({name!r} is wrong)")
+                raise ValueError(f"its arrays do not fit together: {name!r} is wrong")
 
     def _parts(self) -> Iterator[tuple[str, bool]]:
         """The parts of a file by name, and whether each fits those before it."""
         H, S, A, table = self.horizon, self.n_states, self.n_actions, self.table
-        yield "policy", self.kind in (ACTIONS, CHANCES, SEQUENCES)
         yield "numbers", min(H, S, A) >= 1 and self.lead >= 0 and 0 <= self.late <= H and -1 <= self.hold < H
         yield "numbers", 0 <= self.first_state < S
+        yield "numbers", self.lead <= (self.late if self.kind == SEQUENCES else self.offset.shape[1] - 1)
+        yield "bound", 0 <= self.discount <= 1 and 0 <= self.loss_bound < np.inf
         yield "pending", all(0 <= a < A for a in self.pending)
-        yield "likely", self.likely.shape in ((1, S, A), (H, S, A)) and _all_below(self.likely, S)
+        yield "likely", _all_below(self.likely, S)
         if self.kind == CHANCES:
-            yield "table", table.ndim == 2 and table.shape[1] == A and table.dtype.kind == "f"
             sums = table.sum(axis=1)
             yield "table", bool((table >= 0).all() and (np.abs(sums - 1) <= checks.SUM_TOLERANCE).all())
         else:
             yield "table", _all_below(table, A)
         if self.kind == SEQUENCES:
-            yield "table", table.shape == (H + 1 if self.hold < 0 else 2, S, A**self.late, H)
+            rows, states, queues, steps = table.shape
+            yield "table", (rows, states, steps) == (H + 1 if self.hold < 0 else 2, S, H)
+            yield "table", is_power(queues, A, self.late)
             return
-        yield "table", self.kind == CHANCES or table.ndim == 1
         times = H if self.hold < 0 else self.hold + 1
-        yield "offset", self.offset.dtype.kind in "iu" and self.offset.ndim == 3 and len(self.offset) == times
-        yield "root", self.root.dtype.kind in "iu" and self.root.shape == (times,)
+        yield "offset", len(self.offset) == times
+        yield "root", len(self.root) == times
         h, m = np.arange(times), np.arange(self.offset.shape[1])
-        with np.errstate(over="ignore"):  # where the blocks end
-            block_ends, root_ends = self.offset + S * float(A) ** m[:, None], self.root + float(A) ** h
-        yield "offset", bool(((block_ends <= len(table)) | (self.offset < 0)).all())
-        yield "root", bool(((root_ends <= len(table)) | (self.root < 0)).all())
+        yield from places(self.offset, self.root, S, A, len(table))
         has_block = np.any((self.offset >= 0).any(axis=2) & (m <= h[:, None] + self.lead), axis=1)
         has_place = has_block | (self.root >= 0)
         yield "offset", bool(has_place[len(self.pending) :].all() and (self.hold < 0 or has_block[-1]))
 
 
 def _all_below(values: NDArray[Any], n: int) -> bool:
-    """Are these whole numbers in 0..n−1?"""
-    return values.dtype.kind in "iu" and bool((values >= 0).all() and (values < n).all())
+    """Are all of these in 0..n−1?"""
+    return bool((values >= 0).all() and (values < n).all())
 
 
 def tables_of(problem: ImpairedMDP, policy: Any) -> Tables:

@@ -17,7 +17,6 @@ from __future__ import annotations
 
 import math
 import os
-import tomllib
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -25,7 +24,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from oldlight import checks, tables
+from oldlight import checks, files, tables
 
 Floats = NDArray[np.float64]
 
@@ -247,40 +246,39 @@ class TabularMDP:
     def load(cls, path: str | os.PathLike[str]) -> TabularMDP:
         """Read what `save` wrote; `path` with or without .toml/.npz."""
         _, text_path = _file_pair(path)
-        try:
-            head = tomllib.loads(text_path.read_text(encoding="utf-8"))
-        except FileNotFoundError:
-            raise FileNotFoundError(f"{text_path}: no such file") from None
-        except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
-            raise ValueError(f"{text_path}: damaged or not TOML ({error})") from None
-        if head.get("kind") != "oldlight.TabularMDP":
-            raise ValueError(f"{text_path}: kind is {head.get('kind')!r}, expected 'oldlight.TabularMDP'")
-        if head.get("version") != 1:
-            raise ValueError(f"{text_path}: version is {head.get('version')!r}; this oldlight reads version 1")
-        for key, kind in (("arrays", str), ("horizon", int), ("n_states", int), ("n_actions", int)):
-            if not isinstance(head.get(key), kind):
-                found = f"is {head[key]!r}" if key in head else "is missing"
-                raise ValueError(f"{text_path}: {key} {found}, expected a {'word' if kind is str else 'whole number'}")
-        source = text_path.parent / head["arrays"]
-        arrays = checks.load_arrays(source, needs=("transitions", "rewards", "initial"))
-        try:
-            mdp = cls(
-                arrays["transitions"],
-                arrays["rewards"],
-                horizon=head["horizon"],
-                initial=arrays["initial"],
-                states=head.get("states"),
-                actions=head.get("actions"),
-                truncation_error=head.get("truncation_error", 0.0),
-            )
-        except (ValueError, TypeError) as error:
-            raise ValueError(f"{text_path} with {source.name}: {error}") from None
-        if (mdp.n_states, mdp.n_actions) != (head["n_states"], head["n_actions"]):
-            raise ValueError(
-                f"{text_path} says {head['n_states']} states and {head['n_actions']} actions, but {source} has "
-                f"{mdp.n_states} and {mdp.n_actions}: the two files do not belong together"
-            )
-        return mdp
+        head = _head(text_path)
+        H, S, A = (head[key] for key in ("horizon", "n_states", "n_actions"))
+        source = files.inside(text_path, "arrays", head["arrays"])
+        with files.arrays_in(source) as held:
+            found = held.shape("transitions")
+            if found[-2:] != (A, S):
+                raise files.UnreadableFile(
+                    f"{text_path} says {S} states and {A} actions, but {source} has transitions of shape {found}: the two "
+                    "files do not belong together"
+                )
+            parts: dict[str, Any] = {
+                "transitions": held.array("transitions", "biuf", (S, A, S), (H, S, A, S)),
+                "rewards": held.array("rewards", "biuf", (S, A), (H, S, A)),
+                "initial": held.array("initial", "biuf", (S,)),
+            }
+        with files.reading(f"{text_path} with {source.name}", "process file"):
+            parts |= {key: head[key] for key in ("states", "actions", "truncation_error") if key in head}
+            return cls(**parts, horizon=H)
+
+
+def _head(path: Path) -> dict[str, Any]:
+    """What the TOML file of a process says, checked."""
+    head = files.read_toml(path, "process file")
+    if head.get("kind") != "oldlight.TabularMDP":
+        raise files.UnreadableFile(f"{path}: kind is {head.get('kind')!r}, expected 'oldlight.TabularMDP'")
+    if head.get("version") != 1:
+        raise files.UnreadableFile(f"{path}: version is {head.get('version')!r}; this oldlight reads version 1")
+    for key, kind in (("arrays", str), ("horizon", int), ("n_states", int), ("n_actions", int)):
+        if not isinstance(head.get(key), kind):
+            found = f"is {head[key]!r}" if key in head else "is missing"
+            expected = "word" if kind is str else "whole number"
+            raise files.UnreadableFile(f"{path}: {key} {found}, expected a {expected}")
+    return head
 
 
 def _check_sums(R: Floats, most: float, over: str) -> None:

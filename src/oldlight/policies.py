@@ -17,7 +17,7 @@ Tables are saved as npz files without pickle and load with numpy alone.
 from __future__ import annotations
 
 import os
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from functools import partial
 from pathlib import Path
 from typing import Any, Protocol, runtime_checkable
@@ -25,7 +25,7 @@ from typing import Any, Protocol, runtime_checkable
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from oldlight import checks
+from oldlight import checks, files
 from oldlight.information import Information, Layout, current, decode, encode, settled_late
 from oldlight.problem import ImpairedMDP
 
@@ -134,10 +134,10 @@ class BlackoutPolicy:
         self, sequences: ArrayLike, n_actions: int, late: int = 0, elsewhere: Callable[[Information], int] | None = None
     ) -> None:
         table = np.asarray(sequences)
-        fits = table.ndim == 4 and table.shape[0] == table.shape[3] + 1 and table.shape[2] == n_actions**late
+        fits = table.ndim == 4 and table.shape[0] == table.shape[3] + 1 and is_power(table.shape[2], n_actions, late)
         if not fits or table.dtype.kind not in "ui":
             raise ValueError(
-                f"sequences has shape {table.shape}, type {table.dtype}; expected integers (H+1, S, {n_actions**late}, H)"
+                f"sequences has shape {table.shape}, type {table.dtype}; expected integers (H+1, S, {n_actions}^{late}, H)"
             )
         self.sequences = _known_actions("sequences", table, n_actions)
         self.n_actions = n_actions
@@ -176,30 +176,43 @@ class BlackoutPolicy:
         return f"BlackoutPolicy(H={self.sequences.shape[3]}, S={self.sequences.shape[1]}, late={self.late})"
 
 
-_PARTS = {  # what each kind of file holds, and how many entries (0: any number)
-    "oldlight.BlackoutPolicy": {"sequences": 0, "sizes": 2},
-    "oldlight.TablePolicy": {"sizes": 3, "offset": 0, "root": 0},
-}
-
-
 def load_policy(path: str | os.PathLike[str]) -> TablePolicy | BlackoutPolicy:
     """Read a policy that `save` wrote."""
-    data = checks.load_arrays(path, needs=("kind",))
-    kind = str(data["kind"])
-    for key, size in _PARTS.get(kind, {}).items():
-        if key not in data or (size and data[key].size != size):
-            raise ValueError(f"{path}: damaged, {key!r} is missing or cut off")
-    if kind == "oldlight.BlackoutPolicy":
-        n_actions, late = (int(x) for x in data["sizes"])
-        return BlackoutPolicy(data["sequences"], n_actions, late)
-    if kind != "oldlight.TablePolicy":
-        raise ValueError(f"{path}: kind is {kind!r}, expected a saved oldlight policy")
-    H, S, A = (int(x) for x in data["sizes"])
-    body = data.get("actions", data.get("chances"))
-    if body is None:
-        raise ValueError(f"{path}: damaged, it has neither actions nor chances")
-    layout = Layout(H, S, A, data["offset"], data["root"], len(body))
-    return TablePolicy(layout, body) if "actions" in data else TablePolicy(layout, chances=body)
+    with files.arrays_in(path) as held:
+        kind = held.words("kind", 100)
+        if kind == "oldlight.BlackoutPolicy":
+            n_actions, late = held.numbers("sizes", 2)
+            return BlackoutPolicy(held.array("sequences", "iu", (None, None, None, None)), n_actions, late)
+        if kind != "oldlight.TablePolicy":
+            raise files.UnreadableFile(f"{path}: kind is {kind!r}, expected a saved oldlight policy")
+        H, S, A = held.numbers("sizes", 3)
+        offset = held.array("offset", "iu", (H, None, None)).astype(np.int64)
+        root = held.array("root", "iu", (H,)).astype(np.int64)
+        if "actions" in held:
+            table = {"actions": held.array("actions", "iu", (None,))}
+        else:
+            table = {"chances": held.array("chances", "f", (None, A))}
+        size = len(next(iter(table.values())))
+        for name, good in places(offset, root, S, A, size):
+            if not good:
+                raise ValueError(f"{name!r} does not fit a table of {size} information states")
+        return TablePolicy(Layout(H, S, A, offset, root, size), **table)
+
+
+def places(offset: NDArray[Any], root: NDArray[Any], S: int, A: int, size: int) -> Iterator[tuple[str, bool]]:
+    """The places of blocks in a table (see `Layout`) by name, and whether each block ends before the table does."""
+    m, h = np.arange(offset.shape[1]), np.arange(len(root))
+    with np.errstate(over="ignore"):
+        block_ends, root_ends = offset + S * float(A) ** m[:, None], root + float(A) ** h
+    yield "offset", bool(((block_ends <= size) | (offset < 0)).all())
+    yield "root", bool(((root_ends <= size) | (root < 0)).all())
+
+
+def is_power(n: int, base: int, exponent: int) -> bool:
+    """n = base^exponent? Without a number of more digits than n has, whatever a file says."""
+    if base < 1 or exponent < 0 or (base > 1 and exponent >= int(n).bit_length()):
+        return False
+    return bool(n == int(base) ** int(exponent))
 
 
 class FunctionPolicy:

@@ -5,12 +5,11 @@ from __future__ import annotations
 import csv
 import os
 from collections.abc import Iterable, Mapping, Sequence
-from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-from oldlight import checks
+from oldlight import checks, files, machine
 
 Arguments = dict[str, Any]
 
@@ -95,22 +94,19 @@ def dict_table(
 
 def csv_table(path: str | os.PathLike[str], initial: Mapping[Any, float] | None) -> Arguments:
     """A CSV file with the columns s, a, s', p, r (a header line; ``s2`` or ``next`` also name the next state)."""
-    try:
-        text = Path(path).read_text(encoding="utf-8-sig")
-    except FileNotFoundError:
-        raise FileNotFoundError(f"{path}: no such file") from None
-    except UnicodeDecodeError as error:
-        raise ValueError(f"{path}: not a text file in UTF-8 ({error})") from None
-    reader = csv.DictReader(text.splitlines())
-    header = [c.strip() for c in reader.fieldnames or []]
-    reader.fieldnames = header
+    text = files.read_text(path)
+    with files.reading(path, "table in CSV"):
+        reader = csv.DictReader(text.splitlines())
+        header = [c.strip() for c in reader.fieldnames or []]
+        reader.fieldnames = header
+        lines = [(reader.line_num, line) for line in reader]
     following = next((c for c in ("s'", "s2", "next") if c in header), None)
     missing = [c for c in ("s", "a", "p", "r") if c not in header] + ([] if following else ["s'"])
     if missing or following is None:
         raise ValueError(f"{path}: column {missing[0]!r} is missing; expected the columns s, a, s', p, r")
     rows = []
-    for line in reader:
-        where = f"{path}, line {reader.line_num}"
+    for number, line in lines:
+        where = f"{path}, line {number}"
         cells = [line[c] for c in ("s", "a", following)]
         if None in cells or line["p"] is None or line["r"] is None:
             raise ValueError(f"{where}: too few columns; expected s, a, s', p, r")
@@ -119,7 +115,7 @@ def csv_table(path: str | os.PathLike[str], initial: Mapping[Any, float] | None)
     try:
         return _from_rows(rows, [], initial)
     except ValueError as error:
-        raise ValueError(f"{path}: {error}") from None
+        raise type(error)(f"{path}: {error}") from None
 
 
 def _from_rows(rows: list[Any], order: list[Any], initial: Mapping[Any, float] | None) -> Arguments:
@@ -129,6 +125,12 @@ def _from_rows(rows: list[Any], order: list[Any], initial: Mapping[Any, float] |
     actions = list(dict.fromkeys(row[1] for row in rows))
     s_of = {s: i for i, s in enumerate(states)}
     a_of = {a: i for i, a in enumerate(actions)}
+    size, limit = 8 * len(states) ** 2 * len(actions), machine.default_limit()
+    if size > limit:
+        raise checks.TooLarge(
+            f"{len(states):,} states and {len(actions):,} actions make a table of {machine.human(size)}; it may take "
+            f"{machine.human(limit)}, half of the memory. Are the columns of states right?"
+        )
     P = np.zeros((len(states), len(actions), len(states)))
     R = np.zeros((len(states), len(actions)))
     for s, a, s2, p, r in rows:

@@ -274,7 +274,7 @@ def _processes(setup: Setup) -> Iterator[dict[str, Any]]:
 def _child(role: str, setup: Setup, pipe: Any) -> None:
     """One process: open a port, say which, begin when told, and report."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # the one that started us hears Ctrl-C, and stops us
-    port = Port(Leash(pipe, setup.deadline))
+    port = Port(Leash(pipe, setup.deadline), setup)
     counts: dict[str, Any] = {}
     try:
         pipe.send(("port", port.number))

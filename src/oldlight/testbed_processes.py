@@ -88,8 +88,8 @@ def plant_in_step(port: Port, setup: Setup, begin: float, counts: Counts) -> Non
 
 
 def _answer(port: Port, e: int, h: int, until: float) -> int | None:
-    while (message := port.receive(until)) is not None:
-        if message.get("kind") == "act" and (message["e"], message["h"]) == (e, h):
+    while (message := port.receive(until, {"act": ("e", "h", "a")})) is not None:
+        if (message["e"], message["h"]) == (e, h):
             return int(message["a"])
     return None
 
@@ -100,10 +100,10 @@ def relay_in_step(port: Port, setup: Setup, begin: float, counts: Counts) -> Non
     episode, newest = -1, -1
     due: dict[int, list[Message]] = {}  # tick -> what arrives then
     while True:
-        message = port.receive(time.monotonic() + 1.0)
-        if message is None or message.get("kind") != "tick":
+        message = port.receive(time.monotonic() + 1.0, {"tick": ("e", "h", "new", "past")})
+        if message is None:
             continue
-        e, h = int(message["e"]), int(message["h"])
+        e, h = message["e"], message["h"]
         if e != episode:
             episode, newest, due = e, -1, {}
             delays.begin(e)
@@ -122,29 +122,30 @@ def relay_in_step(port: Port, setup: Setup, begin: float, counts: Counts) -> Non
         for seen in due.get(h, []):
             port.send(CONTROLLER, seen)
         steps = [seen["step"] for seen in due.get(h, [])]
-        port.send(CONTROLLER, {"kind": "tick", "e": e, "h": h, "past": message["past"], "due": steps})
+        port.send(CONTROLLER, {"kind": "tick", "e": e, "h": h, "past": message["past"], "steps": steps})
 
 
 def controller_in_step(port: Port, setup: Setup, begin: float, counts: Counts) -> None:
     controller = setup.controller
+    forms = {"seen": ("e", "step", "state"), "tick": ("e", "h", "past", "steps")}
     episode, seen = -1, dict[tuple[int, int], int]()
     tick: Message | None = None
     while True:
-        message = port.receive(time.monotonic() + 1.0)
+        message = port.receive(time.monotonic() + 1.0, forms)
         if message is None:
             continue
-        if message.get("kind") == "seen":
+        if message["kind"] == "seen":
             seen[message["e"], message["step"]] = message["state"]
-        elif message.get("kind") == "tick":
+        else:
             tick = message
-        if tick is None or any((tick["e"], step) not in seen for step in tick["due"]):
+        if tick is None or any((tick["e"], step) not in seen for step in tick["steps"]):
             continue
-        e, h = int(tick["e"]), int(tick["h"])
+        e, h = tick["e"], tick["h"]
         if e != episode:
             episode, seen = e, {key: state for key, state in seen.items() if key[0] == e}
             controller.reset(tick["past"])
         controller.tick(h)
-        for step in tick["due"]:
+        for step in tick["steps"]:
             controller.observe(step, seen[e, step])
         port.send(PLANT, {"kind": "act", "e": e, "h": h, "a": controller.act()})
         tick = None
@@ -176,9 +177,9 @@ def plant_in_time(port: Port, setup: Setup, begin: float, counts: Counts) -> Non
 
 def _listen(port: Port, e: int, planned: dict[int, int], until: float) -> None:
     """Take actions until then; one that comes after its step was done is too late."""
-    while (message := port.receive(until)) is not None:
-        if message.get("kind") == "act" and message["e"] == e:
-            planned.setdefault(int(message["step"]), int(message["a"]))
+    while (message := port.receive(until, {"act": ("e", "step", "a")})) is not None:
+        if message["e"] == e:
+            planned.setdefault(message["step"], message["a"])
 
 
 def relay_in_time(port: Port, setup: Setup, begin: float, counts: Counts) -> None:
@@ -187,21 +188,22 @@ def relay_in_time(port: Port, setup: Setup, begin: float, counts: Counts) -> Non
     counts |= {"observations": 0, "dropped": 0, "forwarded": 0, "disturbed": set()}
     episode = -1
     held: list[tuple[float, int, Message]] = []  # when to let go, a number, what
+    forms = {"seen": ("e", "step", "state", "before")}
     while True:
-        message = port.receive(min(held[0][0] if held else np.inf, time.monotonic() + 1.0))
+        message = port.receive(min(held[0][0] if held else np.inf, time.monotonic() + 1.0), forms)
         while held and held[0][0] <= time.monotonic():
             gone = heapq.heappop(held)[2]
             port.send(CONTROLLER, gone)
             counts["forwarded"] += 1
             if time.monotonic() > setup.tick_time(begin, gone["e"], gone["due"] + LET_GO_BY):
                 counts["disturbed"].add(gone["e"])
-        if message is None or message.get("kind") != "seen":
+        if message is None:
             continue
         counts["observations"] += 1
         if message["e"] != episode:
-            episode = int(message["e"])
+            episode = message["e"]
             delays.begin(episode)
-        step = int(message["step"])
+        step = message["step"]
         late = delays.of(step, *message["before"])
         if late is None:
             counts["dropped"] += 1
@@ -214,6 +216,7 @@ def relay_in_time(port: Port, setup: Setup, begin: float, counts: Counts) -> Non
 def controller_in_time(port: Port, setup: Setup, begin: float, counts: Counts) -> None:
     controller, problem = setup.controller, setup.problem
     counts |= {"mistimed": 0, "disturbed": set()}
+    forms = {"start": ("e", "past"), "seen": ("e", "step", "state", "before", "due")}
     period = setup.period_s
     assert period is not None
     for e in range(setup.episodes):
@@ -221,10 +224,12 @@ def controller_in_time(port: Port, setup: Setup, begin: float, counts: Counts) -
         waiting: list[Message] = []
         for h in range(problem.horizon - problem.actuation):
             at = setup.tick_time(begin, e, h + ACT_AT)
-            while (message := port.receive(at)) is not None:
-                if message.get("e") == e and message.get("kind") == "start":
+            while (message := port.receive(at, forms)) is not None:
+                if message["e"] != e:
+                    continue
+                if message["kind"] == "start":
                     past = message["past"]
-                elif message.get("e") == e:
+                else:
                     waiting.append(message)
             if h == 0:
                 if past is None:
@@ -245,7 +250,7 @@ def controller_in_time(port: Port, setup: Setup, begin: float, counts: Counts) -
             waiting = []
             port.send(PLANT, {"kind": "act", "e": e, "step": h + problem.actuation, "a": controller.act()})
     while True:  # until all is over
-        port.receive(time.monotonic() + 1.0)
+        port.receive(time.monotonic() + 1.0, {})
 
 
 Work = Callable[[Port, Setup, float, Counts], None]  # the relay and the controller work until they are stopped

@@ -1,7 +1,8 @@
 """What the processes of a testbed share: datagrams, a leash, and how the relay delays and drops.
 
-A datagram is one JSON object on loopback UDP. A process listens on a port that the system chose and takes datagrams from its
-peers only; what it cannot read it ignores. Every wait is short, and between waits a process looks at its leash: the pipe from the
+A datagram is one JSON object on loopback UDP. A process listens on a port that the system chose. It looks at the sender first, and
+reads nothing from anybody but its peers; of those it ignores what it cannot read, and what is not of a form that it waits for
+(`FIELDS`: whole numbers in their ranges). Every wait is short, and between waits a process looks at its leash: the pipe from the
 process that started it (a word on it, or its end, means stop) and the time by which all must be over.
 """
 
@@ -11,16 +12,19 @@ import json
 import select
 import socket
 import time
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from oldlight import files
 from oldlight.channels import Channel, ConstantDelay, LossChannel, Lossy
 from oldlight.problem import ImpairedMDP
 
 Message = dict[str, Any]
+Forms = Mapping[str, tuple[str, ...]]  # of each kind of message the fields that it has
 GLANCE = 0.05  # seconds between two looks at the leash
 PLANT, RELAY, CONTROLLER = "plant", "relay", "controller"
 
@@ -62,6 +66,46 @@ class Setup:
         return begin + (episode * (self.problem.horizon + 1) + h) * self.period_s
 
 
+def _in(value: Any, low: int, high: int) -> bool:
+    return type(value) is int and low <= value < high
+
+
+def _before(row: Any, setup: Setup) -> bool:
+    """[state, action] of the step before, or [None, None]."""
+    problem = setup.problem
+    sizes = (problem.n_states, problem.n_actions)
+    return (
+        isinstance(row, list)
+        and len(row) == 2
+        and all(x is None or _in(x, 0, n) for x, n in zip(row, sizes, strict=True))
+    )
+
+
+def _seen(row: Any, setup: Setup) -> bool:
+    """[step, state, state before, action before]."""
+    good = isinstance(row, list) and len(row) == 4 and FIELDS["step"](row[0], setup) and FIELDS["state"](row[1], setup)
+    return good and _before(row[2:], setup)
+
+
+def _each(good: Callable[[Any, Setup], bool]) -> Callable[[Any, Setup], bool]:
+    return lambda value, setup: isinstance(value, list) and all(good(each, setup) for each in value)
+
+
+_actions = _each(lambda value, setup: _in(value, 0, setup.problem.n_actions))
+FIELDS: dict[str, Callable[[Any, Setup], bool]] = {  # of each field of a message: is it what it should be?
+    "e": lambda value, setup: _in(value, 0, setup.episodes),
+    "h": lambda value, setup: _in(value, 0, setup.problem.horizon),
+    "a": lambda value, setup: _in(value, 0, setup.problem.n_actions),
+    "step": lambda value, setup: _in(value, -setup.problem.lead, setup.problem.horizon),
+    "state": lambda value, setup: _in(value, 0, setup.problem.n_states),
+    "before": _before,
+    "new": _each(_seen),
+    "past": lambda value, setup: _actions(value, setup) and len(value) == setup.problem.lead,
+    "steps": _each(lambda value, setup: _in(value, -setup.problem.lead, setup.problem.horizon)),
+    "due": lambda value, setup: type(value) is int,
+}
+
+
 class Leash:
     """The pipe to the process that started this one, and the time by which all must be over."""
 
@@ -78,8 +122,8 @@ class Leash:
 class Port:
     """A UDP socket on loopback, and the addresses of its peers by name."""
 
-    def __init__(self, leash: Leash) -> None:
-        self.leash = leash
+    def __init__(self, leash: Leash, setup: Setup) -> None:
+        self.leash, self.setup = leash, setup
         self.socket = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
         self.socket.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 2**20)
         self.socket.bind(("127.0.0.1", 0))
@@ -92,26 +136,31 @@ class Port:
         self.socket.sendto(json.dumps(message, separators=(",", ":")).encode(), ("127.0.0.1", self.peers[peer]))
         self.sent += 1
 
-    def receive(self, until: float) -> Message | None:
-        """The next datagram from a peer, or None when it is `until` (time.monotonic())."""
+    def receive(self, until: float, forms: Forms) -> Message | None:
+        """The next message from a peer of one of these forms, or None when it is `until` (time.monotonic())."""
         while True:
             self.leash.check()
             left = until - time.monotonic()
             if select.select([self.socket], [], [], min(max(left, 0.0), GLANCE))[0]:
-                message = self._taken()
+                message = self._taken(forms)
                 if message is not None:
                     return message
-            elif left <= 0:
+            if left <= 0:  # also while strangers send one datagram after the other
                 return None
 
-    def _taken(self) -> Message | None:
+    def _taken(self, forms: Forms) -> Message | None:
         try:
             data, (host, number) = self.socket.recvfrom(65536)
-            message = json.loads(data)
+            if host != "127.0.0.1" or number not in self.peers.values():
+                return None
+            message = files.json_of(data)
         except (OSError, ValueError):
             return None
-        known = host == "127.0.0.1" and number in self.peers.values() and isinstance(message, dict)
-        return message if known else None
+        kind = message.get("kind") if isinstance(message, dict) else None
+        if not isinstance(kind, str) or kind not in forms:
+            return None
+        good = all(FIELDS[name](message.get(name), self.setup) for name in forms[kind])
+        return message if good else None
 
     def close(self) -> None:
         self.socket.close()

@@ -28,6 +28,8 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from oldlight import files
+
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
 UNITS = {"s": 1e3, "ms": 1.0, "us": 1e-3, "µs": 1e-3, "ns": 1e-6}  # in milliseconds
@@ -39,12 +41,12 @@ NAMES = {
 }
 LOST = {"", "lost", "nan", "timeout", "none", "null", "na", "-", "inf"}
 HEADER = re.compile(r"(?P<name>[a-z_]+?)[ _]*[(\[]?(?P<unit>s|ms|us|µs|ns)?[)\]]?")
-ANSWER = re.compile(r"(?:icmp_)?seq[= ](?P<seq>\d+)\b.*?\btime[=<](?P<time>[\d.]+) ?(?P<unit>ms|us|s)\b")
+ANSWER = re.compile(r"(?:icmp_)?seq[= ](?P<seq>\d{1,15})\b.*?\btime[=<](?P<time>[\d.]+) ?(?P<unit>ms|us|s)\b")
 SILENCE = re.compile(
-    r"(?:no answer yet for|request timeout for|from .*?)\s*:?\s*(?:icmp_)?seq[= ](?P<seq>\d+)", re.IGNORECASE
+    r"(?:no answer yet for|request timeout for|from .*?)\s*:?\s*(?:icmp_)?seq[= ](?P<seq>\d{1,15})\b", re.IGNORECASE
 )
 STAMP = re.compile(r"\[(?P<at>\d+\.\d+)\]")
-CLOSING = re.compile(r"(?P<sent>\d+) packets transmitted.*?(?:time (?P<time>\d+) ?ms)?\s*$")
+CLOSING = re.compile(r"\b(?P<sent>\d{1,15}) packets transmitted.*?(?:time (?P<time>\d{1,15}) ?ms)?\s*$")
 YEAR = 365.25 * 24 * 3600e3  # milliseconds; no message is later
 WRAP = 65536  # ping's numbers begin again after this many
 
@@ -61,14 +63,11 @@ class Measured(NamedTuple):
 def read_file(path: str | os.PathLike[str]) -> Measured:
     """The messages of a CSV file or of ping's output; what cannot be read is named with its line."""
     source = Path(path)
-    try:
-        lines = source.read_text(encoding="utf-8-sig").splitlines()
-    except FileNotFoundError:
-        raise FileNotFoundError(f"{source}: no such file") from None
-    except (UnicodeDecodeError, IsADirectoryError) as error:
-        raise ValueError(f"{source}: not a text file ({error})") from None
+    lines = files.read_text(source).splitlines()
     looks_like_ping = any(line.startswith("PING ") or ANSWER.search(line) for line in lines[:20])
     found = _read_ping(source, lines) if looks_like_ping else _read_csv(source, lines)
+    if len(found.delay_ms) < 2:
+        raise ValueError(f"{source}: one message, in several lines; expected at least two")
     if np.isnan(found.delay_ms).all():
         raise ValueError(f"{source}: of {len(found.delay_ms)} messages none was received; there is no delay to measure")
     return found
@@ -145,8 +144,8 @@ def _cell(where: str, name: str, text: str, scale: float) -> float:
         ) from None
     if name == "delay" and value < 0:
         raise ValueError(f"{where}: a delay of {value:.6g}, expected a number ≥ 0")
-    if name == "seq" and (value < 0 or value != value // 1):
-        raise ValueError(f"{where}: seq is {text}, expected a whole number ≥ 0")
+    if name == "seq" and (value < 0 or value != value // 1 or value >= 1e15):
+        raise ValueError(f"{where}: seq is {text}, expected a whole number ≥ 0, of at most 15 digits")
     return value * scale
 
 

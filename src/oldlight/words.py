@@ -25,14 +25,13 @@ from __future__ import annotations
 
 import difflib
 import inspect
-import json
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, NoReturn
 
 import numpy as np
 
-from oldlight import checks, instances
+from oldlight import checks, files, instances
 from oldlight.channels import (
     BernoulliDelay,
     BurstyLoss,
@@ -185,7 +184,7 @@ def _part(text: str, kind: str, rest: str) -> Channel:
     if kind == "none":
         return ConstantDelay(0)
     if kind == "file":
-        return channel_of(_read(Path(rest)))
+        return _in_file(rest)
     if kind in ("trace", "wifi"):
         from oldlight import traces
 
@@ -227,13 +226,19 @@ def _pair(text: str, kind: str, item: str) -> tuple[int, float]:
     return checks.whole(f"channel {text!r}: a delay", _number(text, kind, steps)), float(_number(text, kind, weight))
 
 
-def _read(path: Path) -> Any:
-    try:
-        return json.loads(path.read_text(encoding="utf-8"))
-    except FileNotFoundError:
-        raise FileNotFoundError(f"{path}: no such channel file") from None
-    except (json.JSONDecodeError, UnicodeDecodeError) as error:
-        raise ValueError(f"{path}: damaged or not a channel file ({error})") from None
+def _in_file(path: str) -> Channel:
+    """The channel of a file, which holds data and no words: it can name neither code nor another file."""
+    data = files.read_json(path, "channel file")
+    with files.reading(path, "channel file"):
+        todo = [data]
+        while todo:
+            part = todo.pop()
+            if not isinstance(part, Mapping):
+                raise ValueError(
+                    f'a channel in it is {str(part)[:60]!r}, expected data such as {{"kind": "constant", "d": 2}}'
+                )
+            todo += [part[key] for key in ("channel", "delay", "loss") if key in part]
+        return _from_data(data)
 
 
 def _from_data(data: Mapping[str, Any]) -> Channel:

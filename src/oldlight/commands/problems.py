@@ -270,14 +270,14 @@ def takes(name: str, option: str) -> bool:
 
 
 def _option(item: str) -> tuple[str, Any]:
-    import json
+    from oldlight.files import json_of
 
     key, equals, value = item.partition("=")
     if not equals or not key:
         raise ValueError(f"{item!r} is not key=value, e.g. pooled=true or c=0.05")
     try:
-        return key, json.loads(value)
-    except json.JSONDecodeError:
+        return key, json_of(value)
+    except ValueError:
         return key, value
 
 

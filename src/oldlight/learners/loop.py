@@ -33,7 +33,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from oldlight import checks
+from oldlight import checks, files
 from oldlight.learners.judge import Judge, best_by_start
 from oldlight.learners.protocol import Episode, Learner, Setting
 from oldlight.learners.run import LearningRun
@@ -273,11 +273,13 @@ def _save(path: Path, run: LearningRun, learner: Any, rng: np.random.Generator, 
 
 
 def _restore(path: Path, run: LearningRun, learner: Any, rng: np.random.Generator, judge: Judge) -> int:
-    data = checks.load_arrays(path, needs=("generator", "values", "head"))
-    run.fill(data, str(path))
-    judge.starts = data.get("judged", judge.starts)
-    rng.bit_generator.state = json.loads(str(data["generator"]))
-    learner.restore({key.removeprefix("learner."): value for key, value in data.items() if key.startswith("learner.")})
-    if data.get("held", False):
-        judge.hold(learner.policy(), run.values[run.done - 1], run.half_widths[run.done - 1])
+    with files.arrays_in(path) as held:
+        run.fill(held, str(path))
+        if run.starts is not None:
+            judge.starts = held.array("judged", "f", judge.starts.shape)
+        rng.bit_generator.state = files.json_of(held.words("generator"))
+        state = {name: held.array(name, "biufU") for name in held.beginning("learner.")}
+        learner.restore({name.removeprefix("learner."): array for name, array in state.items()})
+        if "held" in held and held.array("held", "b", ()):
+            judge.hold(learner.policy(), run.values[run.done - 1], run.half_widths[run.done - 1])
     return run.done

@@ -24,10 +24,21 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from oldlight import checks
+from oldlight import checks, files
 
 Floats = NDArray[np.float64]
 COLUMNS = ("values", "half_widths", "returns", "estimates", "seconds")
+HEAD: dict[str, type | tuple[type, ...]] = {
+    "learner": str,
+    "problem": str,
+    "episodes": int,
+    "seed": int,
+    "best": (int, float),
+    "every": int,
+    "evaluate": str,
+    "done": int,
+    "interrupted": bool,
+}  # what stands at the head of a file
 BY_START = ("starts", "start_values")  # columns of a run with by_start=True
 
 
@@ -127,27 +138,26 @@ class LearningRun:
     # -- files ----------------------------------------------------------------------------------------------------
 
     def arrays(self) -> dict[str, Any]:
-        names = ("learner", "problem", "episodes", "seed", "best", "every", "evaluate", "done", "interrupted")
-        head = {name: getattr(self, name) for name in names}
+        head = {name: getattr(self, name) for name in HEAD}
         columns = {name: getattr(self, name) for name in self._columns}
         if self.best_by_start is not None:
             columns["best_by_start"] = self.best_by_start
         return {"head": np.array(json.dumps(head)), **columns}
 
-    def fill(self, data: dict[str, Any], where: str) -> None:
+    def fill(self, held: files.Arrays, where: str) -> None:
         """Take over what a checkpoint holds; refused if it is of another run."""
-        head = json.loads(str(data["head"]))
-        head["by_start"] = "starts" in data
+        head, columns = _held(held)
+        head["by_start"] = "starts" in columns
         here = vars(self) | {"by_start": self.starts is not None}
         for key in ("learner", "problem", "episodes", "seed", "every", "evaluate", "by_start"):
             if head[key] != here[key]:
-                raise ValueError(
+                raise files.UnreadableFile(
                     f"{where}: a checkpoint of another run: {key} is {head[key]!r}, here {here[key]!r}; "
                     "give another file"
                 )
         self.done = head["done"]
         for name in self._columns:
-            getattr(self, name)[: len(data[name])] = data[name]
+            getattr(self, name)[: len(columns[name])] = columns[name]
 
     def save(self, path: str | os.PathLike[str]) -> Path:
         """Write the run as one npz file (no pickle)."""
@@ -155,9 +165,10 @@ class LearningRun:
 
     @classmethod
     def load(cls, path: str | os.PathLike[str]) -> LearningRun:
-        data = checks.load_arrays(path, needs=("head", *COLUMNS))
-        parts: dict[str, Any] = {name: data[name] for name in (*COLUMNS, *BY_START, "best_by_start") if name in data}
-        return cls(**(json.loads(str(data["head"])) | parts))
+        """Read what `save` wrote, or a checkpoint."""
+        with files.arrays_in(path) as held:
+            head, columns = _held(held)
+            return cls(**(head | columns))
 
     # -- pictures -------------------------------------------------------------------------------------------------
 
@@ -171,6 +182,23 @@ class LearningRun:
         if self.sampled:
             how += f", {self.sampled:,} values sampled: each ± {self.half_widths.max():.2g} or less (95%)"
         return f"LearningRun({self.learner}, {self.done:,} episodes, regret {regret}{how})"
+
+
+def _held(held: files.Arrays) -> tuple[dict[str, Any], dict[str, NDArray[Any]]]:
+    """The head and the columns of a run in a file, checked: as many rows as episodes (as were done, once it is over)."""
+    head = held.table("head", **HEAD)
+    episodes = checks.whole("episodes", head["episodes"], least=1)
+    checks.whole("done", head["done"], most=episodes)
+    rows = held.shape("values")
+    if rows not in ((episodes,), (head["done"],)):
+        raise ValueError(f"'values' has shape {rows}, with {head['done']} of {episodes} episodes done")
+    columns = {name: held.array(name, "f", rows) for name in COLUMNS}
+    if "starts" in held:
+        columns |= {"starts": held.array("starts", "i", rows), "start_values": held.array("start_values", "f", rows)}
+        best = columns["best_by_start"] = held.array("best_by_start", "f", (None,))
+        if ((columns["starts"] < -1) | (columns["starts"] >= len(best))).any():
+            raise ValueError(f"'starts' names states outside 0..{len(best) - 1}")
+    return head, columns
 
 
 def compare(runs: Sequence[LearningRun], *, ax: Any = None, labels: Sequence[str] | None = None, **style: Any) -> Any:

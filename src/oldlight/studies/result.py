@@ -10,7 +10,6 @@ cannot be read, is *damaged*.
 from __future__ import annotations
 
 import io
-import json
 import os
 import platform
 import time
@@ -23,6 +22,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 import oldlight
+from oldlight import files, machine
 from oldlight.learners.run import LearningRun
 from oldlight.studies.cells import Cell, canonical, fingerprint, id_of
 
@@ -32,7 +32,7 @@ KEY, SUM = b"oldlight", b"oldlight.sha256"
 Columns = dict[str, NDArray[Any]]
 
 
-class Damaged(ValueError):
+class Damaged(files.UnreadableFile):
     """A result file that cannot be trusted."""
 
 
@@ -116,14 +116,16 @@ def pack(cell: Cell, found: Mapping[str, Any], seconds: float) -> bytes:
 
 def unpack(path: Path) -> Result:
     """Read a finished cell; anything that does not match its checksum or its name is Damaged."""
-    import pyarrow as pa
     import pyarrow.parquet as pq
 
     try:
         with pq.ParquetFile(path, memory_map=False) as file:
+            size = 8 * file.metadata.num_rows * file.metadata.num_columns
+            if size > machine.default_limit():
+                raise ValueError(f"it unpacks to {machine.human(size)}, more than half of the memory")
             table, told = file.read(), file.metadata.metadata or {}
         text = told[KEY].decode("utf-8")
-        meta = json.loads(text)
+        meta = files.json_of(text)
         columns = {
             name: table[name].slice(0, n).combine_chunks().to_numpy(zero_copy_only=False)
             for name, n in meta["lengths"].items()
@@ -132,14 +134,14 @@ def unpack(path: Path) -> Result:
             raise ValueError("its checksum does not match")
         if meta["id"] != path.stem or id_of(meta["content"]) != path.stem:
             raise ValueError("its name is not the hash of its settings")
+        same = {key: meta[key] for key in ("seed", "seconds", "version", "machine", "finished", "numbers", "scalars")}
+        return Result(**meta["heading"], settings=meta["content"], columns=columns, **same)
     except FileNotFoundError:
         raise FileNotFoundError(f"{path}: no such result") from None
     except PermissionError:
         raise
-    except (OSError, ValueError, KeyError, TypeError, pa.ArrowException) as error:
+    except Exception as error:
         raise Damaged(f"{path}: damaged ({_first_line(error)})") from None
-    same = {key: meta[key] for key in ("seed", "seconds", "version", "machine", "finished", "numbers", "scalars")}
-    return Result(**meta["heading"], settings=meta["content"], columns=columns, **same)
 
 
 def _first_line(error: BaseException) -> str:

@@ -24,13 +24,13 @@ a task a class or function that can be imported.
 
 from __future__ import annotations
 
-import tomllib
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
+from oldlight import files
 from oldlight.words import nearest
 
 Positive = Annotated[int, Field(ge=1)]
@@ -81,14 +81,7 @@ DEFAULTS: dict[str, Any] = {
 
 def read(path: Path) -> dict[str, Any]:
     """The keys of a TOML file."""
-    try:
-        return tomllib.loads(path.read_text(encoding="utf-8"))
-    except FileNotFoundError:
-        raise FileNotFoundError(f"{path}: no such study file") from None
-    except IsADirectoryError:
-        raise ValueError(f"{path} is a folder, expected a study file (TOML)") from None
-    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
-        raise ValueError(f"{path}: not TOML ({error})") from None
+    return files.read_toml(path, "study file")
 
 
 def checked(given: Mapping[str, Any], source: str) -> StudySpec:

@@ -25,11 +25,12 @@ from pathlib import Path
 from typing import Any
 
 import oldlight
-from oldlight import checks
+from oldlight import checks, files
 from oldlight.studies.cells import Cell
 from oldlight.studies.result import FORMAT, Damaged, Result, unpack
 
 HALF_WRITTEN = 60.0  # seconds after which a temporary file is a leftover of a process that was killed
+NAMES = ("id", "block", "instance", "channel", "label")  # of a cell
 NO_ROOM = (errno.ENOSPC, errno.EDQUOT, errno.EROFS)  # nothing more can be written here
 
 
@@ -119,8 +120,8 @@ def record_failure(folder: Path, cell: Cell, error: str, traceback: str) -> None
 def read_json(path: Path) -> dict[str, Any] | None:
     """A file of ours as a dictionary; None if it is not there or damaged."""
     try:
-        found = json.loads(path.read_text(encoding="utf-8"))
-    except (OSError, ValueError):
+        found = files.read_json(path, "record")
+    except (OSError, files.UnreadableFile):
         return None
     return found if isinstance(found, dict) else None
 
@@ -141,14 +142,23 @@ def read_study(folder: Path) -> dict[str, Any]:
     if not folder.is_dir():
         raise FileNotFoundError(f"{folder}: no such folder of results")
     found = read_json(folder / "study.json")
+    again = "run the study again, what is finished stays"
     if found is None:
-        there = (
-            "damaged; run the study again, what is finished stays" if (folder / "study.json").exists() else "missing"
-        )
+        there = f"damaged; {again}" if (folder / "study.json").exists() else "missing"
         raise ValueError(f"{folder} is not a folder of results: its study.json is {there}")
     if found.get("format") != FORMAT:
         raise ValueError(f"{folder}: results of format {found.get('format')!r}; this oldlight reads format {FORMAT}")
+    study, cells = found.get("study"), found.get("cells")
+    if not (isinstance(study, dict) and isinstance(cells, list) and all(map(_named, cells))):
+        raise ValueError(f"{folder} is not a folder of results: its study.json names its cells wrongly; {again}")
     return found
+
+
+def _named(cell: Any) -> bool:
+    """Has an entry of study.json what names a cell? Its id is the name of a file, not a path."""
+    if not isinstance(cell, dict) or not all(isinstance(cell.get(key), str) for key in NAMES):
+        return False
+    return bool(cell["id"].isalnum())
 
 
 def results(folder: str | os.PathLike[str]) -> Iterator[Result]:
@@ -163,7 +173,7 @@ def results(folder: str | os.PathLike[str]) -> Iterator[Result]:
         except Damaged as error:
             warnings.warn(f"{error}; it is left out. Run the study again to compute it anew", stacklevel=2)
             continue
-        names = {key: heading[key] for key in ("block", "instance", "channel", "label")}
+        names = {key: heading[key] for key in NAMES[1:]}
         yield dataclasses.replace(found, **names)
 
 

@@ -197,7 +197,7 @@ def test_other_refusals(tmp_path: Path) -> None:
     with pytest.raises(FileNotFoundError, match=r"nowhere\.csv: no such file"):
         read_trace(tmp_path / "nowhere.csv")
     (tmp_path / "bytes").write_bytes(b"\xff\xfe\x00")
-    with pytest.raises(ValueError, match="not a text file"):
+    with pytest.raises(ol.UnreadableFile, match="not a file of text in UTF-8"):
         read_trace(tmp_path / "bytes")
     for given, says in [
         ({"delay_ms": [1.0]}, "expected at least two messages"),

@@ -121,11 +121,13 @@ class DelayedUCBVI:
                 raise ValueError("pooled counts with a delay law that changes from step to step: pooled=False")
             theta = np.array(hazard[:T], order="C")
         first = setting.law.first_hazard if setting.lead == 0 else np.zeros(H + 1)
+        # an estimated law knows nothing before the first episode: the root is worth what can be earned at most
+        rho, first, root = (setting.initial, first, 0.0) if known_law else (np.zeros(S), np.ones(H + 1), float(H))
         self.model = Estimate(
             self.counts.index, np.zeros((T, S * A, S)), np.ones((T, S * A), dtype=np.int64), np.zeros((T, S * A)),
             np.zeros((T, S * A)) if self.bonus == "bernstein" else np.zeros((0, 0)),
             theta, np.zeros((T, S * A, K)), np.zeros((T, S * A), dtype=np.bool_), np.array(first),
-            np.array(setting.initial), np.zeros(H),
+            np.array(rho), np.full(H, root),
         )  # fmt: skip
         optimistic = setting.rewards if self.rewards == "known" else np.ones_like(setting.rewards)
         self.tables = Tables(setting, np.array(optimistic), dense=self.planning != "greedy")
@@ -177,15 +179,16 @@ class DelayedUCBVI:
             self.divisor == "printed", model.weight, model.n_next, model.bonus, model.spread, model.theta, model.theta_bonus,
             model.known,
         )  # fmt: skip
+        if self.law == "estimated":
+            model.rho[:] = counts.starts / counts.episodes
         if self.law == "estimated" and setting.lead == 0:
             seen = np.append(np.cumsum(counts.first[::-1])[::-1], 0)[: len(model.first_theta)]
             model.first_theta[:] = np.where(seen > 0, counts.first[: len(seen)] / np.maximum(seen, 1), 1.0)
-            model.rho[:] = counts.starts / max(counts.episodes, 1)
             scale = self.c * setting.horizon * np.sqrt(self.D * setting.log_term)
             waiting = seen[1 : 1 + setting.horizon]  # episodes in which nothing was seen by time h
             model.root_bonus[:] = np.where(
                 waiting > 0,
-                scale * (1 / np.sqrt(max(counts.episodes, 1)) + 1 / np.sqrt(np.maximum(waiting, 1))),
+                scale * (1 / np.sqrt(counts.episodes) + 1 / np.sqrt(np.maximum(waiting, 1))),
                 setting.horizon,
             )
 
@@ -216,6 +219,8 @@ class DelayedUCBVI:
 
     def _plan(self) -> None:
         self.estimate = self.tables.sweep(self.model, self.rng)
+        if self.law == "estimated" and self.counts.episodes == 0:
+            self.estimate = float(self.tables.remaining[0])  # where an episode begins is not known yet
         self._policy = self.tables.policy()
         if self.planning == "doubling":
             np.copyto(self.planned_at, self.counts.seen)

@@ -47,8 +47,28 @@ def trivial(H: float, K: float) -> float:
 
 def theorem_1(S: int, A: int, H: int, D: float, K: float, gamma: float, *, c: float = 1.0) -> float:
     """The regret of Algorithm 1 with probability 1 − γ, whatever the delay law: D = max_delay + 1."""
-    iota, c = log_term(S, A, H, K, gamma), checks.positive("c", c)
-    return c * (math.pow(_capped(H, D), 2.5) * math.sqrt(H**3 * S * A * K * iota) + H**4 * S**2 * A * iota**2)
+    return checks.positive("c", c) * sum(theorem_1_terms(S, A, H, D, K, gamma))
+
+
+def theorem_1_terms(S: int, A: int, H: int, D: float, K: float, gamma: float) -> tuple[float, float]:
+    """The two terms of Theorem 1 with c = 1; only the first grows with the delay.
+
+    >>> first, second = theorem_1_terms(20, 5, 10, 4, 10_000, 0.1)
+    >>> second > 200 * first
+    True
+    """
+    iota = log_term(S, A, H, K, gamma)
+    return math.pow(_capped(H, D), 2.5) * math.sqrt(H**3 * S * A * K * iota), H**4 * S**2 * A * iota**2
+
+
+def theorem_1_first_leads_from(S: int, A: int, H: int, D: float, gamma: float) -> float:
+    """From which K on the first term of Theorem 1 is the larger one."""
+
+    def excess(K: float) -> float:
+        first, second = theorem_1_terms(S, A, H, D, K, gamma)
+        return second - first
+
+    return _last_sign_change(excess)
 
 
 def effective_horizon(S: int, A: int, K: float, gamma: float, discount: float) -> int:

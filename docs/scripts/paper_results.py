@@ -16,10 +16,11 @@ import numpy as np
 from oldlight.checks import write_text
 from oldlight.report import summary
 from oldlight.report.paper_page import PRINTED, gap_rows, paper_page
+from oldlight.report.paper_regret import growth, growth_rows, law_costs, share_of_bonus, theorem_1_there
 from oldlight.report.statements import as_rows, statements
 from oldlight.studies import Result, results
 
-FIGURES = ("regret", "sensing-gap", "sensing-regret", "price", "late-and-lossy", "learners", "learners-final", "loss", "bounds",
+FIGURES = ("regret", "regret-known-law", "sensing-gap", "sensing-regret", "price", "late-and-lossy", "learners", "learners-final", "loss", "bounds",
            "interaction", "dichotomy", "chain", "hard-tree")  # fmt: skip
 
 
@@ -72,11 +73,17 @@ def main(runs: Path, out: Path) -> None:
     found = list(results(runs))
     block = {name: [r for r in found if r.block == name] for name in dict.fromkeys(r.block for r in found)}
     chains = [name for (name,) in summary.groups(block["table"], "instance") if name not in PRINTED]
-    learners = block["learners"]
+    learners, figure = block["learners"], block["figure"]
+    grown = growth(figure, block["fixed D"])
+    told = [share_of_bonus(grown), theorem_1_there(figure), law_costs(figure, block["known law"])]
+    told += [f"{name}: {summary.called(cells[0])}" for name, cells in block.items() if cells[0].kind == "learner"]
     parts = {
+        "Said of the figure": "\n\n".join(told),
         "Table 1": markdown(["process", "channel", "printed", "Monte Carlo", "± sd of 5", "exact"], gap_rows(block["table"], PRINTED)),
         "Sensing chain": markdown(["process", "channel", "Monte Carlo", "± sd of 5", "exact"], gap_rows(block["table"], chains)),
-        "Regret, paper's chains": markdown(*summary.regret_rows(block["figure"])[:2]),
+        "Regret, paper's chains": markdown(*summary.regret_rows([*figure, *block["printed"]])[:2]),
+        "Regret, law known": markdown(*summary.regret_rows(block["known law"])[:2]),
+        "Growth with delay": markdown(*growth_rows(grown)[:2]),
         "Regret, sensing chain": markdown(*summary.regret_rows(block["sensing"])[:2]),
         "Learners": by_delay(learners),
         "Paired, per step": paired(learners, "DelayedUCBVI", "PosteriorSampling"),

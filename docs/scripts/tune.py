@@ -46,7 +46,8 @@ LEARNERS: dict[str, Callable[..., Any]] = {
 
 
 def river_swim(horizon: int = 15) -> ol.TabularMDP:
-    """Strehl and Littman's six states: left is sure and pays a little at the mouth; right fights the current."""
+    """Strehl and Littman's six states (An analysis of model-based Interval Estimation for Markov Decision Processes,
+    https://doi.org/10.1016/j.jcss.2007.08.009): left is sure and pays a little at the mouth; right fights the current."""
     S = 6
     P, r = np.zeros((S, 2, S)), np.zeros((S, 2))
     for s in range(S):

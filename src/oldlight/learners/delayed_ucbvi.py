@@ -14,13 +14,14 @@ is known or the arrival is forced, no transition term at the last step, whose su
 
 Options
     bonus      "hoeffding" (the paper's, and that of greedy planning) or "bernstein" (the default otherwise):
-               c·( √(2·Var_p̂(V)·ι/N) + H·ι/(3N) ) for the transitions. (Lee and Jamieson 2026 state the minimax rate
+               c·( √(2·Var_p̂(V)·ι/N) + H·ι/(3N) ) for the transitions. (Lee and Jamieson 2026, see `theory.bounds`, state the minimax rate
                H√(D·S·A·K), for transitions that do not change with h: so for pooled counts only.)
     planning   "full": plan after every episode; "doubling": only when some N_t(s, a) or n_t(s, a, δ) has doubled since the last
                plan; "greedy": back up only what the episode met, in a table that grows with what was visited
                (`learners.greedy`).
     pooled     put the counts of all steps together (stationary processes).
-    law        "known" (the problem's delay law and first delay) or "estimated" (its support is still used).
+    law        "known" (the problem's delay law, first delay and first states) or "estimated": only the support of the law is used;
+               before the first episode every pair, hazard and start is unknown, and everything is worth what can be earned at most.
     rewards    "known", or "estimated" with the bonus c·√(ι/N).
     divisor    "at risk": θ̂'s sample size; "printed": the paper's N(s, a, Δ=δ), which stays zero where Δ = δ never happens.
 

@@ -13,7 +13,8 @@ compare shapes by, not a claim. Only the lower bound comes with its number, 1/(7
     minimax_rate    c·H·√(D·S·A·K)                                                         Lee and Jamieson (2026)
     trivial         H·K: no regret is larger
 
-Lee and Jamieson state `minimax_rate`, up to logarithms, as the minimax regret under stochastic delay. At D = 1 it is
+Lee and Jamieson (Minimax Optimal Strategy for Delayed Observations in Online Reinforcement Learning,
+https://arxiv.org/abs/2603.03480) state `minimax_rate`, up to logarithms, as the minimax regret under stochastic delay. At D = 1 it is
 below √(H³·S·A·K), the minimax rate of processes whose transitions change with h; so it must be for transitions that do
 not: **claim it for pooled counts only.** Proposition 2 is about processes that do change with h (its tree has one good
 moment), and its D is the tree's window for waiting: that process is as hard without any delay.

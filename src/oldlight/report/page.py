@@ -215,8 +215,8 @@ def _plots(chart: Chart) -> str:
 
 
 def _swatch(look: Look) -> str:
-    if look.kind == "bar":
-        shape = f'<rect x="8" y="1" width="12" height="12" rx="2" fill="{look.colour}"/>'
+    if look.kind == "dot":
+        shape = f'<circle cx="14" cy="7" r="5" fill="{look.colour}"/>'
     else:
         dot = f'<circle cx="14" cy="7" r="3.5" fill="{look.colour}"/>' if look.marks else ""
         dash = f' stroke-dasharray="{SWATCHES[look.dash]}"' if SWATCHES[look.dash] else ""

@@ -18,7 +18,7 @@ from typing import Any
 import numpy as np
 
 import oldlight as ol
-from oldlight.controller import Controller
+from oldlight.control import Controller
 
 Row = dict[str, Any]
 

@@ -14,12 +14,12 @@ import pytest
 
 import oldlight as ol
 from conftest import random_mdp
-from oldlight.information import beginnings, current, moves
 from oldlight.learners import LossUCBVI, OptimisticPlanning, PosteriorSampling, UniformRandom, learn
-from oldlight.learners.judge import QUESTIONS
-from oldlight.learners.protocol import Setting
+from oldlight.learners.base import Setting
+from oldlight.learners.policy_evaluator import QUESTIONS
+from oldlight.model.information import beginnings, current, moves
+from oldlight.model.policies import chances_of
 from oldlight.planning.evaluation import play, visits
-from oldlight.policies import chances_of
 from oldlight.simulation import World
 from oracle import random_law
 from test_simulation import random_policy

@@ -10,7 +10,7 @@ import pytest
 
 import oldlight as ol
 from conftest import random_mdp
-from oldlight.information import check, moves
+from oldlight.model.information import check, moves
 from oldlight.planning import augmented as explicit
 from oracle import random_law
 from test_simulation import random_policy

@@ -16,12 +16,12 @@ import numpy as np
 import pytest
 
 import oldlight as ol
-from oldlight.information import Information
 from oldlight.learners import Setting, learn
 from oldlight.learners.augmented_q_learning import AugmentedQLearning
 from oldlight.learners.augmented_ucbvi import AugmentedUCBVI
+from oldlight.learners.base import Episode
 from oldlight.learners.memoryless import MemorylessQLearning, MemorylessUCBVI
-from oldlight.learners.protocol import Episode
+from oldlight.model.information import Information
 from oldlight.simulation import World
 
 AUGMENTED = [AugmentedUCBVI, AugmentedQLearning]
@@ -228,7 +228,7 @@ class Reference:
         return out
 
     def start(self, values: dict[Information, Any]) -> float:
-        return sum(p * max(self.values(info, values)) for p, info in ol.information.beginnings(self.problem))
+        return sum(p * max(self.values(info, values)) for p, info in ol.model.information.beginnings(self.problem))
 
     # -- Q-learning ------------------------------------------------------------------------------------------------
 
@@ -339,7 +339,7 @@ def test_augmented_q_learning_is_its_specification(name: str, pooled: bool) -> N
         learner.see(episode)
         reference.learn(episode)
         if k in (0, 1, 5, 39):
-            start = sum(p * max(reference.q_values(info)) for p, info in ol.information.beginnings(problem))
+            start = sum(p * max(reference.q_values(info)) for p, info in ol.model.information.beginnings(problem))
             assert learner.estimate == pytest.approx(start, abs=1e-9)
             met = {i: reference.q_values(i) for i in reference.infos if learner.table.cell(i) >= 0}
             is_greedy(learner.policy(), met)

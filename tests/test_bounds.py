@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from oldlight.theory import bounds as b
+from oldlight.paper import bounds as b
 
 E = math.e
 HERE: dict[str, Any] = {"S": 20, "A": 5, "H": 10, "K": 10_000, "gamma": 0.1}

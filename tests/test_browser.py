@@ -11,8 +11,8 @@ import pytest
 
 from browser import check_page, chromium, opened
 from oldlight import instances
+from oldlight.paper.diagrams import chain
 from oldlight.report.charts import Dots, Group, Heat, Lines, Panels, Reference, Series, seeds_band
-from oldlight.report.diagrams import chain
 from oldlight.report.page import Marked, Number, Page, Table
 
 HOSTILE = "</script><script>alert('out')</script><img src=x onerror=alert(1)> <b>bold</b> $x_1$ %{y}"

@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 
 import oldlight as ol
-from oldlight.channels import DelayLaw
+from oldlight.model.channels.delay_law import DelayLaw
 from oracle import Hidden, _Process, _support, random_instance, random_law, random_pmf
 
 WIFI = {1: 0.3082, 2: 0.5927, 3: 0.0829, 4: 0.0075, 5: 0.0031, 6: 0.0056}

@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 import pytest
 
+from oldlight.report.chart_geometry import BUCKETS, PALETTE, looks, points, y_range
 from oldlight.report.charts import (
     Chart,
     Dots,
@@ -25,7 +26,6 @@ from oldlight.report.charts import (
 )
 from oldlight.report.draw_matplotlib import inline_svg, picture, to_matplotlib
 from oldlight.report.draw_plotly import spec, to_plotly
-from oldlight.report.drawing import BUCKETS, PALETTE, looks, points, y_range
 
 ODD = "<b>a</b> & $x^2$ %{y} </script>"
 

@@ -16,11 +16,11 @@ import oldlight as ol
 import oracle
 from conftest import arrays, information_of, random_mdp
 from oldlight.learners import DelayedUCBVI, LearningRun, LossUCBVI, UniformRandom, learn
-from oldlight.learners.protocol import Episode
-from oldlight.policies import chances_of
-from oldlight.theory import estimates, lambda_hat, long_runs, p_hat, pattern_gap, theta_hat, total_variation
-from oldlight.theory.concentration import leaves_its_band
-from oldlight.theory.estimates import Watched, slope
+from oldlight.learners.base import Episode
+from oldlight.model.policies import chances_of
+from oldlight.paper import estimates, lambda_hat, long_runs, p_hat, pattern_gap, theta_hat, total_variation
+from oldlight.paper.concentration import leaves_its_band
+from oldlight.paper.estimates import Watched, slope
 
 # -- estimates -----------------------------------------------------------------------------------------------------------
 

@@ -15,7 +15,7 @@ import pytest
 
 import oldlight as ol
 from oldlight import cli
-from oldlight.commands.problems import POLICIES
+from oldlight.cli.problems import POLICIES
 
 
 def run(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], *arguments: str) -> tuple[int, str, str]:

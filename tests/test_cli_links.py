@@ -13,8 +13,8 @@ import pytest
 
 import oldlight as ol
 from oldlight import cli
+from oldlight.registry import channel_of
 from oldlight.traces import read_trace
-from oldlight.words import channel_of
 
 Call = Callable[..., tuple[int, str, str]]
 

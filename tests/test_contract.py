@@ -1,4 +1,4 @@
-"""What every learner of the package promises (`oldlight.learners.protocol`), on every kind of link that it is made for.
+"""What every learner of the package promises (`oldlight.learners.base`), on every kind of link that it is made for.
 
 A new learner is added to `MADE_FOR`, with variants of its options in `VARIANTS`. What it is made for it learns as promised, and
 anything else it refuses before the first episode.
@@ -16,7 +16,7 @@ import pytest
 import oldlight as ol
 from oldlight.learners import LearningRun, Setting, learn
 from oldlight.planning import evaluation
-from oldlight.words import learner_names, learner_of
+from oldlight.registry import learner_names, learner_of
 
 K, STOP = 16, 6  # episodes, and those before an interruption
 

@@ -16,10 +16,10 @@ from scipy import stats
 
 import oldlight as ol
 from conftest import random_mdp
-from oldlight.controller import Controller
-from oldlight.controller_tables import discount_of, standstill
+from oldlight.control import Controller
+from oldlight.control.policy_arrays import discount_of, standstill
 from oldlight.learners.loop import _episode
-from oldlight.policies import tabulate
+from oldlight.model.policies import tabulate
 from oracle import random_law
 
 KINDS = [
@@ -128,7 +128,7 @@ def test_mean_return_is_what_evaluate_says(kind: str) -> None:
 
 
 def play(problem: ol.ImpairedMDP, controller: Controller, rng: np.random.Generator) -> float:
-    """One episode by the definitions of oldlight.channels, in ticks of the wall clock."""
+    """One episode by the definitions of oldlight.model.channels, in ticks of the wall clock."""
     mdp, H, A, lead, k = problem.mdp, problem.horizon, problem.n_actions, problem.lead, problem.actuation
     law = ol.ImpairedMDP(mdp, problem.channel, start=problem.start).law
     s = int(rng.choice(problem.n_states, p=problem.initial))
@@ -721,7 +721,7 @@ def test_random_delays_without_end_need_a_cap() -> None:
 
 def test_an_endless_run_forgets(monkeypatch: pytest.MonkeyPatch) -> None:
     """Bounded memory: long silences, very late messages, and still the same actions as one that remembers everything."""
-    from oldlight import controller_memory
+    from oldlight.control import memory as controller_memory
 
     mdp = discounted(3, 0.6, 0.01)
     problem = ol.ImpairedMDP(mdp, ol.ConstantDelay(2))
@@ -796,7 +796,7 @@ class Only:
             raise ImportError(f"{name} is not numpy")
 
 sys.meta_path.insert(0, Only())
-from oldlight.controller import Controller
+from oldlight.control import Controller
 
 controller = Controller.load(sys.argv[1])
 out = []

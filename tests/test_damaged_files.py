@@ -16,7 +16,7 @@ import numpy as np
 import pytest
 
 import oldlight as ol
-from oldlight.words import channel_data, channel_of
+from oldlight.registry import channel_data, channel_of
 
 LATE = ol.ImpairedMDP(ol.TabularMDP(np.full((2, 2, 2), 0.5), np.eye(2), horizon=4), ol.ConstantDelay(1))
 LOSSY = ol.ImpairedMDP(LATE.mdp, ol.Lossy(ol.ConstantDelay(1), rate=0.2))

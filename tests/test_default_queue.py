@@ -15,8 +15,8 @@ import oldlight as ol
 from conftest import random_mdp
 from oldlight.envs import AugmentedObservation, ImpairedObservation
 from oldlight.envs.ages import age_law, typical_age
-from oldlight.envs.traffic import Traffic
-from oldlight.losses import LossChannel
+from oldlight.model.channels.losses import LossChannel
+from oldlight.simulation.link_sampler import Traffic
 from test_impaired_observation import CountingEnv
 from test_simulation import chi_square
 

@@ -10,7 +10,7 @@ import pytest
 
 import oldlight as ol
 from oldlight import instances
-from oldlight.report import diagrams
+from oldlight.paper import diagrams
 from oldlight.report.draw_matplotlib import picture
 
 

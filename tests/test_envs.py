@@ -361,7 +361,7 @@ def test_bursts_follow_the_link() -> None:
     assert stats.binomtest(int((before & ~after).sum()), int(before.sum()), 0.4).pvalue > 1e-4
 
 
-class EverySecond(ol.channels.LossChannel):
+class EverySecond(ol.model.channels.LossChannel):
     """A loss of one's own: draws a whole episode at once."""
 
     independent = False

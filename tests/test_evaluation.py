@@ -10,7 +10,7 @@ import pytest
 
 import oldlight as ol
 from conftest import arrays, information_of, random_mdp
-from oldlight.policies import blackout_of, tabulate
+from oldlight.model.policies import blackout_of, tabulate
 from oracle import policy_value, random_law
 from test_simulation import cases, random_policy
 

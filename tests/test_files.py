@@ -19,7 +19,7 @@ import pytest
 
 import oldlight as ol
 from oldlight import files
-from oldlight.words import channel_of
+from oldlight.registry import channel_of
 
 DEEP = 100_000
 
@@ -189,7 +189,8 @@ MEASURE = """
 import resource, sys
 import numpy as np
 import oldlight as ol
-from oldlight import files, policies, controller, learners, words
+from oldlight import files, control as controller, learners, registry as words
+from oldlight.model import policies
 load = {"process": ol.TabularMDP.load, "policy": ol.load_policy, "controller": ol.Controller.load,
         "run": ol.LearningRun.load, "channel": lambda path: words.channel_of("file:" + path)}[sys.argv[1]]
 before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
@@ -357,9 +358,7 @@ def test_an_early_end_does_not_look_like_ctrl_c(tmp_path: Path) -> None:
     said = subprocess.run(command, capture_output=True, text=True, timeout=120)
     assert said.returncode in (1, 2)
     assert "Interrupted" not in said.stderr
-    code = (
-        "import oldlight.commands.problems as p, oldlight.words as w\ndef end(*a): raise EOFError('the pipe ended')\n"
-    )
+    code = "import oldlight.cli.problems as p, oldlight.registry as w\ndef end(*a): raise EOFError('the pipe ended')\n"
     code += "w.mdp_of = end\nimport sys; sys.argv = ['oldlight', 'gap', 'sensing_chain']\nfrom oldlight.cli import main; main()"
     said = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=120)
     assert said.returncode == 1, said.stderr

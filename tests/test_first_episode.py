@@ -9,9 +9,9 @@ import numpy as np
 import pytest
 
 import oldlight as ol
-from oldlight.information import Layout
 from oldlight.learners import Setting, learn
 from oldlight.learners.delayed_ucbvi import DelayedUCBVI
+from oldlight.model.information import Layout
 
 OPTIONS: dict[str, dict[str, Any]] = {
     "full": {},
@@ -75,7 +75,7 @@ def test_the_first_plan_expects_all_that_can_be_earned(name: str) -> None:
 
 def root_values(learner: DelayedUCBVI) -> Any:
     """The optimistic value of each action at time 0, before anything is seen, as greedy planning looks it up."""
-    from oldlight.learners import greedy_kernels as kernels
+    from oldlight.kernels import greedy as kernels
 
     assert learner.greedy is not None
     q = np.empty(learner.setting.n_actions)

@@ -13,7 +13,7 @@ import pytest
 from scipy.stats import chi2
 
 import oldlight as ol
-from oldlight.information import Information, Layout, check, decode, encode
+from oldlight.model.information import Information, Layout, check, decode, encode
 from oracle import random_instance, random_pmf
 
 

@@ -11,9 +11,7 @@ import pytest
 import oldlight as ol
 from conftest import arrays, information_of, random_mdp
 from oldlight.instances import hard_tree, hard_tree_epsilon, hard_tree_value, sat, satisfied_share
-from oldlight.planning.evaluation import unimpaired
-from oldlight.planning.gap import hidden_visits
-from oldlight.theory import (
+from oldlight.paper import (
     monotone_in_delay,
     monotone_in_loss,
     proposition1,
@@ -26,7 +24,7 @@ from oldlight.theory import (
     proposition5_short,
     proposition6,
 )
-from oldlight.theory.counterexamples import (
+from oldlight.paper.counterexamples import (
     blind_coin,
     both_signs,
     decoy,
@@ -36,7 +34,9 @@ from oldlight.theory.counterexamples import (
     mirror,
     moved_start,
 )
-from oldlight.theory.gap_bound import bounds, executable_visits, observed_visits, optimal_actions
+from oldlight.paper.gap_bound import bounds, executable_visits, observed_visits, optimal_actions
+from oldlight.planning.evaluation import unimpaired
+from oldlight.planning.gap import hidden_visits
 from oracle import History, policy_value, random_law, random_pmf
 
 

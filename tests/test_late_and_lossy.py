@@ -9,7 +9,7 @@ import pytest
 
 import oldlight as ol
 from conftest import arrays, information_of, random_mdp
-from oldlight.information import beginnings, moves
+from oldlight.model.information import beginnings, moves
 from oldlight.planning import evaluation
 from oracle import arrival_law, optimal_value, policy_value, random_law, return_law
 from test_optimal_values import mdp_of

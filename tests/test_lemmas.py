@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 import oldlight as ol
-from oldlight.theory import (
+from oldlight.paper import (
     azuma_consequence,
     bernstein,
     bernstein_consequence,
@@ -21,9 +21,9 @@ from oldlight.theory import (
     round_robin,
     within_a_gap,
 )
-from oldlight.theory.concentration import log_grid, lower_tail, smallest_failure, upper_tail
-from oldlight.theory.counterexamples import one_state
-from oldlight.theory.lemmas import gap_chance, hidden_only, run_chance
+from oldlight.paper.concentration import log_grid, lower_tail, smallest_failure, upper_tail
+from oldlight.paper.counterexamples import one_state
+from oldlight.paper.lemmas import gap_chance, hidden_only, run_chance
 
 
 @pytest.mark.parametrize(("k", "q", "theta"), list(itertools.product([1, 2, 3, 6, 9], [1, 2, 4], [0.1, 0.5, 0.8])))

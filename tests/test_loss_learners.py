@@ -16,13 +16,13 @@ from scipy.stats import chisquare
 
 import oldlight as ol
 from conftest import random_mdp
-from oldlight.information import Information
 from oldlight.learners import Episode, Setting, UniformRandom, learn
 from oldlight.learners import loss_ucbvi as algorithm_3
 from oldlight.learners import optimistic_planning as algorithm_2
 from oldlight.learners.loss_ucbvi import LossUCBVI
 from oldlight.learners.optimistic_planning import OptimisticPlanning, best_model, furthest
-from oldlight.theory.counterexamples import hidden_action
+from oldlight.model.information import Information
+from oldlight.paper.counterexamples import hidden_action
 
 LEARNERS: dict[str, Any] = {
     "bonus": OptimisticPlanning,
@@ -477,7 +477,7 @@ def test_optimism_holds_with_the_constant_of_the_theory_and_fails_with_a_tiny_on
 def test_every_q_of_algorithm_3_is_optimistic_with_the_constant_of_the_theory(c: float) -> None:
     problem = tiny(5, S=2, H=2)
     plan, below, told = ol.solve(problem), 0, 0
-    from oldlight.learners import loss_ucbvi_kernels as kernels
+    from oldlight.kernels import loss_ucbvi as kernels
 
     truth = {info: plan.q(info) for info in everything_known(problem)}
     q = np.empty(2)

@@ -103,7 +103,7 @@ def test_the_policy_earns_its_value_when_played_on_histories(seed: int) -> None:
 @pytest.mark.parametrize("seed", range(16))
 def test_q_values_obey_bellman_and_agree_with_the_value(seed: int, monkeypatch: pytest.MonkeyPatch) -> None:
     """At every information state: max_a Q is what the policy takes, and one step ahead it is r + E[V]."""
-    from oldlight.information import beginnings, moves
+    from oldlight.model.information import beginnings, moves
     from oldlight.planning import evaluation
 
     rng = np.random.default_rng([seed, 6])

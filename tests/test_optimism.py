@@ -9,19 +9,13 @@ import pytest
 
 import oldlight as ol
 from conftest import random_mdp
-from oldlight.information import Layout, newest
 from oldlight.learners import LossUCBVI, Setting, learn
 from oldlight.learners.delayed_ucbvi import DelayedUCBVI
-from oldlight.planning.values_at import earned
-from oldlight.theory import (
-    optimism,
-    optimism_missing,
-    optimism_missing_printed,
-    optimism_planning,
-    rarely_rewarded,
-)
-from oldlight.theory.counterexamples import rarely_seen
-from oldlight.theory.q_tables import delay_q, everything_known, loss_q, places, true_tables
+from oldlight.model.information import Layout, newest
+from oldlight.paper import optimism, optimism_missing, optimism_missing_printed, optimism_planning, rarely_rewarded
+from oldlight.paper.counterexamples import rarely_seen
+from oldlight.paper.q_tables import delay_q, everything_known, loss_q, places, true_tables
+from oldlight.planning.q_values import earned
 
 LOWEST, BELOW = "lowest Q^k − Q*", "least share of Q^k below their clip at the end"
 

@@ -14,9 +14,9 @@ import numpy as np
 import pytest
 
 from oldlight import instances
-from oldlight.report import made_with
+from oldlight.paper.diagrams import chain
+from oldlight.report import environment_info as made_with
 from oldlight.report.charts import Lines, Panels, Series, seeds_band
-from oldlight.report.diagrams import chain
 from oldlight.report.markup import inline, local, markup, plain
 from oldlight.report.page import Marked, Number, Page, Table
 from oldlight.report.table import cell_html, number

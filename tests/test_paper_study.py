@@ -18,14 +18,15 @@ from browser import check_page, chromium
 pytest.importorskip("pyarrow")
 pytest.importorskip("plotly")
 
-from oldlight import theory
-from oldlight.report import paper_page, summary
+from oldlight import paper as theory
+from oldlight.paper import paper_page
+from oldlight.paper.section6 import BERNOULLI, paper_study
+from oldlight.paper.statements import statements
+from oldlight.report import summary
 from oldlight.report.deep_page import deep_page
-from oldlight.report.statements import statements
 from oldlight.report.study_page import commands as commands_of
 from oldlight.report.study_page import study_page
 from oldlight.studies import Result, load_study, results, run_study, store
-from oldlight.studies.paper import BERNOULLI, paper_study
 from oldlight.studies.result import pack
 from oldlight.studies.work import Job, Parcel, perform
 

@@ -124,7 +124,7 @@ def test_rewards_may_be_any_finite_numbers(seed: int) -> None:
 
 def test_dense_and_sparse_kernels_agree(rng: np.random.Generator) -> None:
     """The same process with lists of successors and with a matrix product, tiles and threads included."""
-    import oldlight.successors as successors
+    import oldlight.model.successors as successors
 
     P = rng.dirichlet(np.ones(12), size=(12, 6))
     mdp = ol.TabularMDP(P, rng.random((12, 6)), horizon=6)

@@ -9,18 +9,18 @@ import numpy as np
 import pytest
 
 import oldlight as ol
-from oldlight.information import Layout
 from oldlight.learners import Setting, learn
 from oldlight.learners.delayed_ucbvi import DelayedUCBVI
-from oldlight.theory import bounds
+from oldlight.model.information import Layout
+from oldlight.paper import bounds
 
 pytest.importorskip("pyarrow")
 pytest.importorskip("plotly")
 
+from oldlight.paper.section6 import ALGORITHM_1, BERNOULLI, CONSTANT, C, paper_study
 from oldlight.report import summary
 from oldlight.report.paper_regret import WINDOWS, Growth, growth, growth_rows, share_of_bonus, theorem_1_there
 from oldlight.studies import load_study
-from oldlight.studies.paper import ALGORITHM_1, BERNOULLI, CONSTANT, C, paper_study
 
 AS_PRINTED = {
     "bonus": "hoeffding",

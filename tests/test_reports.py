@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 import oldlight as ol
-from oldlight.report import heuristics
+from oldlight.report import heuristics_table as heuristics
 
 ROOT = Path(__file__).parents[1]
 

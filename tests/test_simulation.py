@@ -69,7 +69,7 @@ def test_arrivals_and_returns_follow_their_exact_law(seed: int) -> None:
     H, lead = problem.horizon, problem.lead
     played: Any = policy
     if problem.seen is None and seed >= 5:  # the compiled table of chances, instead of asking in Python
-        from oldlight.policies import tabulate
+        from oldlight.model.policies import tabulate
 
         played = tabulate(problem, policy)
     found = ol.simulate(problem, played, EPISODES, seed=seed, record=True)

@@ -23,11 +23,11 @@ import pytest
 
 import oldlight as ol
 from conftest import random_mdp
-from oldlight.controller import Controller
+from oldlight.control import Controller
 from oldlight.planning import heuristics
-from oldlight.testbed import TestbedResult, _run, relay_of, run_testbed
-from oldlight.testbed_processes import IN_STEP, Plant
-from oldlight.testbed_wire import PLANT, Delays, Leash, Port, Recorded, Setup, Stopped
+from oldlight.testbed.processes import IN_STEP, Plant
+from oldlight.testbed.testbed import TestbedResult, _run, relay_of, run_testbed
+from oldlight.testbed.wire import PLANT, Delays, Leash, Port, Recorded, Setup, Stopped
 from oldlight.traces import Trace
 
 NAN = float("nan")
@@ -212,7 +212,7 @@ def test_delays_follow_the_law_of_the_channel() -> None:
         for i in range(4):
             d = delays.of(i, 0, 0)
             late[e, i] = -1 if d is None else d
-    from oldlight.traces_fit import delay_laws
+    from oldlight.traces.fit import delay_laws
 
     laws = delay_laws(problem.law)
     for i in range(4):

@@ -16,10 +16,10 @@ import numpy as np
 import pytest
 
 import oldlight as ol
-from oldlight.controller import Controller
+from oldlight.control import Controller
 from oldlight.testbed import run_testbed
-from oldlight.testbed_processes import IN_STEP, IN_TIME
-from oldlight.testbed_wire import CONTROLLER, PLANT, RELAY, Leash, Port, Setup, Stopped
+from oldlight.testbed.processes import IN_STEP, IN_TIME
+from oldlight.testbed.wire import CONTROLLER, PLANT, RELAY, Leash, Port, Setup, Stopped
 
 MDP = ol.TabularMDP(np.full((2, 2, 2), 0.5), np.eye(2), horizon=4)
 PROBLEM = ol.ImpairedMDP(MDP, ol.ConstantDelay(1))

@@ -13,10 +13,10 @@ import pytest
 from scipy import stats
 
 import oldlight as ol
+from oldlight.registry import channel_of
 from oldlight.traces import WIFI, Trace, read_trace, save_channel, wifi
-from oldlight.traces_fit import delay_laws, one_per_period
-from oldlight.traces_tests import runs, shuffled, successive
-from oldlight.words import channel_of
+from oldlight.traces.fit import delay_laws, one_per_period
+from oldlight.traces.independence import runs, shuffled, successive
 
 NAN = float("nan")
 

@@ -26,10 +26,10 @@ import pytest
 import oldlight as ol
 from oldlight import own_code
 from oldlight.own_code import NotChecked, looking_in, registered, resolve
+from oldlight.registry import channel_of, learner_of, mdp_of
 from oldlight.studies import load_study, run_study, status
 from oldlight.studies.trust import is_trusted, remember, trust_file
 from oldlight.studies.work import Job, Parcel, perform
-from oldlight.words import channel_of, learner_of, mdp_of
 
 MODULE = """
 import functools, os, pathlib, subprocess

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 import oldlight as ol
-from oldlight.words import KINDS, channel_data, channel_of, learner_names, learner_of, mdp_of
+from oldlight.registry import KINDS, channel_data, channel_of, learner_names, learner_of, mdp_of
 
 SPOKEN = {
     "none": ol.ConstantDelay(0),

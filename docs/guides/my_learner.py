@@ -5,8 +5,8 @@ from __future__ import annotations
 import numpy as np
 
 import oldlight as ol
-from oldlight.information import Information
 from oldlight.learners import Episode, Setting
+from oldlight.model.information import Information
 
 
 @ol.registered

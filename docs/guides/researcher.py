@@ -8,10 +8,10 @@ from pathlib import Path
 import numpy as np
 
 import oldlight as ol
+from oldlight.paper import proposition4
+from oldlight.paper.counterexamples import mirror
 from oldlight.report.study_page import study_page
 from oldlight.studies import load_study, results, run_study
-from oldlight.theory import proposition4
-from oldlight.theory.counterexamples import mirror
 
 
 def main(out: Path) -> None:

@@ -15,7 +15,7 @@ import numpy as np
 import oldlight as ol
 from oldlight.instances.hard_tree import hard_tree_epsilon
 from oldlight.learners import DelayedUCBVI, learn
-from oldlight.theory import bounds
+from oldlight.paper import bounds
 
 
 def main(quick: bool) -> None:

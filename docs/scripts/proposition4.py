@@ -16,7 +16,7 @@ import sys
 import numpy as np
 
 import oldlight as ol
-from oldlight.theory import proposition4, proposition4_repaired, proposition4_ties
+from oldlight.paper import proposition4, proposition4_repaired, proposition4_ties
 
 Process = tuple[np.ndarray, np.ndarray]  # P[h, s, a, s2], R[h, s, a]; the first state is 0
 SEED = 20261115

@@ -7,175 +7,91 @@ be executed, what the impairment costs, and how to act on it.
 >>> problem = ol.ImpairedMDP(ol.instances.sensing_chain(0.8), ol.ConstantDelay(2), start=ol.WarmStart())
 >>> round(ol.solve(problem).value, 6)
 3.669276
+
+Each name is imported when it is first used, so that `import oldlight` takes no time; type checkers and editors see the names
+below as they are.
 """
 
-from importlib import import_module
-from typing import TYPE_CHECKING, Any
-
-from oldlight import envs
-
-if TYPE_CHECKING:
-    from oldlight import instances, learners
-    from oldlight.channels import (
-        BernoulliDelay,
-        BurstyLoss,
-        CappedDelay,
-        ConstantDelay,
-        DelayChannel,
-        EmpiricalDelay,
-        GeometricDelay,
-        HeavyTailedDelay,
-        Loss,
-        Lossy,
-        StochasticDelay,
-    )
-    from oldlight.checks import TooLarge
-    from oldlight.controller import Controller
-    from oldlight.files import UnreadableFile
-    from oldlight.information import Information, Layout, belief
-    from oldlight.learners import LearningRun, compare, learn
-    from oldlight.mdp import TabularMDP
-    from oldlight.own_code import registered
-    from oldlight.planning import Solution, solve
-    from oldlight.planning.evaluation import Evaluation, evaluate
-    from oldlight.planning.gap import Gap, gap
-    from oldlight.planning.sweep import Sweep, sweep
-    from oldlight.policies import (
-        BeliefPolicy,
-        BlackoutPolicy,
-        FunctionPolicy,
-        MarkovPolicy,
-        Policy,
-        TablePolicy,
-        load_policy,
-    )
-    from oldlight.problem import ImpairedMDP, Truncated, WarmStart, truncate
-    from oldlight.simulation import Simulation, simulate
-    from oldlight.testbed import run_testbed
-    from oldlight.traces import Trace, read_trace, wifi
+from typing import TYPE_CHECKING
 
 __version__ = "0.1.0"
 
-_WHERE = {
-    "channels": (
-        "BernoulliDelay",
-        "BurstyLoss",
-        "CappedDelay",
-        "ConstantDelay",
-        "DelayChannel",
-        "EmpiricalDelay",
-        "GeometricDelay",
-        "HeavyTailedDelay",
-        "Loss",
-        "Lossy",
-        "StochasticDelay",
-    ),
-    "checks": ("TooLarge",),
-    "controller": ("Controller",),
-    "files": ("UnreadableFile",),
-    "information": ("Information", "Layout", "belief"),
-    "learners": ("LearningRun", "compare", "learn"),
-    "mdp": ("TabularMDP",),
-    "own_code": ("registered",),
-    "planning": ("Solution", "solve"),
-    "planning.evaluation": ("Evaluation", "evaluate"),
-    "planning.gap": ("Gap", "gap"),
-    "planning.sweep": ("Sweep", "sweep"),
-    "policies": (
-        "BeliefPolicy",
-        "BlackoutPolicy",
-        "FunctionPolicy",
-        "MarkovPolicy",
-        "Policy",
-        "TablePolicy",
-        "load_policy",
-        "read_trace",
-        "run_testbed",
-    ),
-    "problem": ("ImpairedMDP", "Truncated", "WarmStart", "truncate"),
-    "simulation": ("Simulation", "simulate"),
-    "testbed": ("run_testbed",),
-    "traces": ("Trace", "read_trace", "wifi"),
-}
-_FOUND = {name: module for module, names in _WHERE.items() for name in names}
-_PARTS = (
-    "controller",
-    "instances",
-    "learners",
-    "planning",
-    "report",
-    "studies",
-    "testbed",
-    "theory",
-    "traces",
-    "words",
-)
+if TYPE_CHECKING:
+    from oldlight import control as control
+    from oldlight import envs as envs
+    from oldlight import instances as instances
+    from oldlight import learners as learners
+    from oldlight import model as model
+    from oldlight import paper as paper
+    from oldlight import planning as planning
+    from oldlight import registry as registry
+    from oldlight import report as report
+    from oldlight import studies as studies
+    from oldlight import testbed as testbed
+    from oldlight import traces as traces
+    from oldlight.checks import TooLarge as TooLarge
+    from oldlight.control.controller import Controller as Controller
+    from oldlight.files import UnreadableFile as UnreadableFile
+    from oldlight.learners import LearningRun as LearningRun
+    from oldlight.learners import compare as compare
+    from oldlight.learners import learn as learn
+    from oldlight.model.channels import BernoulliDelay as BernoulliDelay
+    from oldlight.model.channels import BurstyLoss as BurstyLoss
+    from oldlight.model.channels import CappedDelay as CappedDelay
+    from oldlight.model.channels import ConstantDelay as ConstantDelay
+    from oldlight.model.channels import DelayChannel as DelayChannel
+    from oldlight.model.channels import EmpiricalDelay as EmpiricalDelay
+    from oldlight.model.channels import GeometricDelay as GeometricDelay
+    from oldlight.model.channels import HeavyTailedDelay as HeavyTailedDelay
+    from oldlight.model.channels import Loss as Loss
+    from oldlight.model.channels import Lossy as Lossy
+    from oldlight.model.channels import StochasticDelay as StochasticDelay
+    from oldlight.model.information import Information as Information
+    from oldlight.model.information import Layout as Layout
+    from oldlight.model.information import belief as belief
+    from oldlight.model.mdp import TabularMDP as TabularMDP
+    from oldlight.model.policies import BeliefPolicy as BeliefPolicy
+    from oldlight.model.policies import BlackoutPolicy as BlackoutPolicy
+    from oldlight.model.policies import FunctionPolicy as FunctionPolicy
+    from oldlight.model.policies import MarkovPolicy as MarkovPolicy
+    from oldlight.model.policies import Policy as Policy
+    from oldlight.model.policies import TablePolicy as TablePolicy
+    from oldlight.model.policies import load_policy as load_policy
+    from oldlight.model.problem import ImpairedMDP as ImpairedMDP
+    from oldlight.model.problem import Truncated as Truncated
+    from oldlight.model.problem import WarmStart as WarmStart
+    from oldlight.model.problem import truncate as truncate
+    from oldlight.own_code import registered as registered
+    from oldlight.planning import Solution as Solution
+    from oldlight.planning import solve as solve
+    from oldlight.planning.evaluation import Evaluation as Evaluation
+    from oldlight.planning.evaluation import evaluate as evaluate
+    from oldlight.planning.gap import Gap as Gap
+    from oldlight.planning.gap import gap as gap
+    from oldlight.planning.sweep import Sweep as Sweep
+    from oldlight.planning.sweep import sweep as sweep
+    from oldlight.simulation import Simulation as Simulation
+    from oldlight.simulation import simulate as simulate
+    from oldlight.testbed import run_testbed as run_testbed
+    from oldlight.traces import Trace as Trace
+    from oldlight.traces import read_trace as read_trace
+    from oldlight.traces import wifi as wifi
+else:
+    import sys
 
+    from oldlight import _exports
 
-def __getattr__(name: str) -> Any:
-    """Each part is imported when it is first used, so that `import oldlight` takes no time."""
-    if name in _PARTS:
-        return import_module(f"oldlight.{name}")
-    if name not in _FOUND:
-        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    found = globals()[name] = getattr(import_module(f"oldlight.{_FOUND[name]}"), name)
-    return found
+    __all__ = ["__version__", *_exports.NAMES]
 
+    def __getattr__(name):
+        return _exports.load(name)
 
-def __dir__() -> list[str]:
-    return sorted({*globals(), *_FOUND, *_PARTS})
+    def __dir__():
+        return sorted({*globals(), *_exports.NAMES, *_exports.PARTS})
 
+    if hasattr(
+        sys.modules.get("gymnasium"), "register"
+    ):  # gym.make("oldlight:oldlight/SensingChain-v0") comes this way
+        from oldlight.envs import register
 
-__all__ = [
-    "BeliefPolicy",
-    "BernoulliDelay",
-    "BlackoutPolicy",
-    "BurstyLoss",
-    "CappedDelay",
-    "ConstantDelay",
-    "Controller",
-    "DelayChannel",
-    "EmpiricalDelay",
-    "Evaluation",
-    "FunctionPolicy",
-    "Gap",
-    "GeometricDelay",
-    "HeavyTailedDelay",
-    "ImpairedMDP",
-    "Information",
-    "Layout",
-    "LearningRun",
-    "Loss",
-    "Lossy",
-    "MarkovPolicy",
-    "Policy",
-    "Simulation",
-    "Solution",
-    "StochasticDelay",
-    "Sweep",
-    "TablePolicy",
-    "TabularMDP",
-    "TooLarge",
-    "Trace",
-    "Truncated",
-    "UnreadableFile",
-    "WarmStart",
-    "__version__",
-    "belief",
-    "compare",
-    "envs",
-    "evaluate",
-    "gap",
-    "instances",
-    "learn",
-    "learners",
-    "load_policy",
-    "read_trace",
-    "registered",
-    "run_testbed",
-    "simulate",
-    "solve",
-    "sweep",
-    "truncate",
-    "wifi",
-]
+        register()

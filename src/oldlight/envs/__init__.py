@@ -4,7 +4,7 @@
     ImpairedObservation(gym.make("CartPole-v1"), "constant:2+loss:0.2")      AugmentedObservation(env)
     learn_in(env, learner, episodes, seed=0)                                  play(env, policy, episodes, seed=0)
 
-Importing this package registers the environments; Gymnasium itself is only imported when something of it is used.
+Importing this package registers the environments.
 """
 
 from __future__ import annotations
@@ -12,21 +12,21 @@ from __future__ import annotations
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
-from oldlight.envs.registration import announce, register
+from oldlight.envs.registration import register
 
 if TYPE_CHECKING:
     from oldlight.envs.agents import information, learn_in, play
-    from oldlight.envs.augmented import AugmentedObservation, AugmentedVectorObservation
+    from oldlight.envs.augmented_observation import AugmentedObservation, AugmentedVectorObservation
     from oldlight.envs.fixed_length import FixedLength
-    from oldlight.envs.impaired import ImpairedObservation
+    from oldlight.envs.impaired_observation import ImpairedObservation
     from oldlight.envs.tabular import TabularEnv
     from oldlight.envs.vector import TabularVectorEnv
 
 _WHERE = {
-    "AugmentedObservation": "augmented",
-    "AugmentedVectorObservation": "augmented",
+    "AugmentedObservation": "augmented_observation",
+    "AugmentedVectorObservation": "augmented_observation",
     "FixedLength": "fixed_length",
-    "ImpairedObservation": "impaired",
+    "ImpairedObservation": "impaired_observation",
     "TabularEnv": "tabular",
     "TabularVectorEnv": "vector",
     "information": "agents",
@@ -58,4 +58,4 @@ def __dir__() -> list[str]:
     return sorted({*globals(), *_WHERE})
 
 
-announce()
+register()

@@ -20,13 +20,13 @@ from numpy.typing import NDArray
 
 from oldlight import checks
 from oldlight.envs.fixed_length import FixedLength
-from oldlight.envs.impaired import ImpairedObservation
+from oldlight.envs.impaired_observation import ImpairedObservation
 from oldlight.envs.tabular import TabularEnv
-from oldlight.information import Information, Layout
-from oldlight.learners.protocol import Episode, Learner, Setting
-from oldlight.mdp import TabularMDP
-from oldlight.policies import FunctionPolicy, Policy, as_chances, not_a_policy
-from oldlight.problem import ImpairedMDP
+from oldlight.learners.base import Episode, Learner, Setting
+from oldlight.model.information import Information, Layout
+from oldlight.model.mdp import TabularMDP
+from oldlight.model.policies import FunctionPolicy, Policy, as_chances, not_a_policy
+from oldlight.model.problem import ImpairedMDP
 
 Floats = NDArray[np.float64]
 

@@ -20,8 +20,8 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from oldlight.envs.traffic import Traffic
-from oldlight.losses import BurstyLoss, Loss
+from oldlight.model.channels.losses import BurstyLoss, Loss
+from oldlight.simulation.link_sampler import Traffic
 
 SHARE = 0.999  # of the steps of an episode
 STEPS = 200  # the length of an episode where no limit is known

@@ -13,7 +13,7 @@ import gymnasium as gym
 from gymnasium.utils import RecordConstructorArgs
 
 from oldlight import checks
-from oldlight.envs.view import copied
+from oldlight.envs.observation_view import copied
 
 
 class FixedLength(gym.Wrapper[Any, Any, Any, Any], RecordConstructorArgs):

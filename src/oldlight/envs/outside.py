@@ -14,7 +14,7 @@ from typing import Any
 
 import gymnasium as gym
 
-from oldlight.channels import Channel
+from oldlight.model.channels import Channel
 
 Wrapper = gym.Wrapper[Any, Any, Any, Any]
 

@@ -12,12 +12,12 @@ import gymnasium as gym
 import numpy as np
 
 from oldlight import checks, instances
-from oldlight.channels import Channel
 from oldlight.envs.outside import take_channel, wrappers_around
-from oldlight.envs.pictures import Scene, ansi, rgb_array
-from oldlight.envs.process import LINK, Process, plain_spec, refuse_channel, split_keywords
-from oldlight.mdp import TabularMDP
-from oldlight.problem import ImpairedMDP
+from oldlight.envs.rendering import Scene, ansi, rgb_array
+from oldlight.envs.tabular_setup import LINK, Process, plain_spec, refuse_channel, split_keywords
+from oldlight.model.channels import Channel
+from oldlight.model.mdp import TabularMDP
+from oldlight.model.problem import ImpairedMDP
 
 
 class TabularEnv(gym.Env[Any, Any]):

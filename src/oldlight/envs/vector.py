@@ -18,12 +18,12 @@ from gymnasium.vector.utils import batch_space
 from numpy.typing import NDArray
 
 from oldlight import checks, instances
-from oldlight.channels import Channel
-from oldlight.envs.pictures import Scene, ansi, rgb_array
-from oldlight.envs.process import LINK, Process, plain_spec, refuse_channel, split_keywords
+from oldlight.envs.rendering import Scene, ansi, rgb_array
 from oldlight.envs.tabular import TabularEnv
-from oldlight.mdp import TabularMDP
-from oldlight.problem import ImpairedMDP
+from oldlight.envs.tabular_setup import LINK, Process, plain_spec, refuse_channel, split_keywords
+from oldlight.model.channels import Channel
+from oldlight.model.mdp import TabularMDP
+from oldlight.model.problem import ImpairedMDP
 
 Mask = NDArray[np.bool_]
 MODES = tuple(mode.value for mode in AutoresetMode)

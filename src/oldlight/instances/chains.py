@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from oldlight import checks
-from oldlight.mdp import TabularMDP
+from oldlight.model.mdp import TabularMDP
 from oldlight.own_code import registered
 
 

@@ -27,7 +27,7 @@ from __future__ import annotations
 import numpy as np
 
 from oldlight import checks
-from oldlight.mdp import TabularMDP
+from oldlight.model.mdp import TabularMDP
 from oldlight.own_code import registered
 
 

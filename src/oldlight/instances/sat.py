@@ -24,7 +24,7 @@ from collections.abc import Iterable
 import numpy as np
 
 from oldlight import checks
-from oldlight.mdp import TabularMDP
+from oldlight.model.mdp import TabularMDP
 from oldlight.own_code import registered
 
 

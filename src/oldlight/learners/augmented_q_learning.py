@@ -28,10 +28,10 @@ from typing import Any
 import numpy as np
 
 from oldlight import checks
-from oldlight.information import Information
 from oldlight.learners.augmented_table import AugmentedTable, grown
-from oldlight.learners.protocol import Episode, Setting
-from oldlight.policies import TablePolicy
+from oldlight.learners.base import Episode, Setting
+from oldlight.model.information import Information
+from oldlight.model.policies import TablePolicy
 
 
 class AugmentedQLearning:
@@ -64,7 +64,7 @@ class AugmentedQLearning:
         return self._policy.action(info)
 
     def see(self, episode: Episode) -> None:
-        from oldlight.learners import augmented_q_kernels as kernels
+        from oldlight.kernels import augmented_q_learning as kernels
 
         self._make_room()
         table, H = self.table, self.setting.horizon

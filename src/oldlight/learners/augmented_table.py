@@ -8,12 +8,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from oldlight.checks import TooLarge
-from oldlight.information import Information
+from oldlight.learners.base import Episode, Setting
 from oldlight.learners.delayed_ucbvi import rewards_in_unit_interval
-from oldlight.learners.protocol import Episode, Setting
 from oldlight.machine import default_limit, human
+from oldlight.model.information import Information
+from oldlight.model.policies import TablePolicy
 from oldlight.planning.delay import action_type
-from oldlight.policies import TablePolicy
 
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
@@ -26,7 +26,7 @@ class AugmentedTable:
     """
 
     def __init__(self, setting: Setting, rng: np.random.Generator, pooled: bool, who: str) -> None:
-        from oldlight.learners import augmented_kernels as kernels
+        from oldlight.kernels import augmented_ucbvi as kernels
 
         layout = setting.layout
         if layout is None:
@@ -78,7 +78,7 @@ class AugmentedTable:
 
     def walk(self, episode: Episode) -> int:
         """Fill `moves` and `path` from an episode; returns the number of moves. Call `make_room` first."""
-        from oldlight.learners import augmented_kernels as kernels
+        from oldlight.kernels import augmented_ucbvi as kernels
 
         found: int = kernels.walk(
             episode.states, episode.actions, episode.arrivals, self.setting.lead, self.pooled, self.shape, self.cells(),
@@ -87,7 +87,7 @@ class AugmentedTable:
         return found
 
     def cells(self) -> Any:
-        from oldlight.learners import augmented_kernels as kernels
+        from oldlight.kernels import augmented_ucbvi as kernels
 
         return kernels.Cells(self.number, self.group, self.local, self.sibling, self.newest, self.met)
 

@@ -44,10 +44,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from oldlight import checks
-from oldlight.information import Information
 from oldlight.learners.augmented_table import AugmentedTable, grown
-from oldlight.learners.protocol import Episode, Setting
-from oldlight.policies import TablePolicy
+from oldlight.learners.base import Episode, Setting
+from oldlight.model.information import Information
+from oldlight.model.policies import TablePolicy
 
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
@@ -94,7 +94,7 @@ class AugmentedUCBVI:
         return self._policy.action(info)
 
     def see(self, episode: Episode) -> None:
-        from oldlight.learners import augmented_kernels as kernels
+        from oldlight.kernels import augmented_ucbvi as kernels
 
         self._make_room()
         table = self.table
@@ -106,7 +106,7 @@ class AugmentedUCBVI:
             self._plan()
 
     def _plan(self) -> None:
-        from oldlight.learners import augmented_kernels as kernels
+        from oldlight.kernels import augmented_ucbvi as kernels
 
         table, setting = self.table, self.setting
         self.estimate = kernels.plan(
@@ -116,14 +116,14 @@ class AugmentedUCBVI:
         self._policy = table.policy()
 
     def _counts(self) -> Any:
-        from oldlight.learners import augmented_kernels as kernels
+        from oldlight.kernels import augmented_ucbvi as kernels
 
         return kernels.Counts(
             self.visits, self.first, self.into, self.owner, self.follow, self.times, self.link, self.back, self.outcomes
         )
 
     def _work(self) -> Any:
-        from oldlight.learners import augmented_kernels as kernels
+        from oldlight.kernels import augmented_ucbvi as kernels
 
         return kernels.Work(self.head, self.after, self.queued)
 

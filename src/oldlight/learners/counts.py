@@ -16,7 +16,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from oldlight.learners.protocol import Episode, Setting
+from oldlight.learners.base import Episode, Setting
 
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
@@ -48,7 +48,7 @@ class DelayCounts:
 
     def add(self, episode: Episode) -> Ints:
         """Count one episode; returns the (row, pair) of each of its steps."""
-        from oldlight.learners import delay_kernels as kernels
+        from oldlight.kernels import counts as kernels
 
         setting = self.setting
         kernels.count(

@@ -40,7 +40,7 @@ not, both in [0, H−1],
 So c = √(½ + log 2/(Dι)) < 1 is enough for S·A·H·K/γ ≥ 8. Pooled counts have H times as many f and N: c = 1 is enough. A warm
 start has rows before step 0: the same if its delay is below H. With law="estimated" the bonus before anything is seen is
 c·H·√(Dι)·(1/√k + 1/√n_h): all k episodes tell of rho, and the n_h that were still waiting at time h of the first delay.
-`oldlight.theory.optimism` checks all this on runs.
+`oldlight.paper.optimism` checks all this on runs.
 
 The default c is the one that learns in the numbers of episodes that people run; it was chosen on other processes than any
 reported one: see docs/learning.md.
@@ -55,11 +55,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from oldlight import checks
+from oldlight.learners.base import Episode, Setting
 from oldlight.learners.counts import DelayCounts
 from oldlight.learners.greedy import GreedyTable
-from oldlight.learners.protocol import Episode, Setting
-from oldlight.learners.tables import Estimate, Tables
-from oldlight.policies import Policy
+from oldlight.learners.optimistic_tables import Estimate, Tables
+from oldlight.model.policies import Policy
 
 Floats = NDArray[np.float64]
 
@@ -171,7 +171,7 @@ class DelayedUCBVI:
 
     def _estimate(self, touched: Any) -> None:
         """p̂, θ̂ and their bonuses for the pairs of the last episode."""
-        from oldlight.learners import delay_kernels as kernels
+        from oldlight.kernels import counts as kernels
 
         setting, counts, model = self.setting, self.counts, self.model
         kernels.estimate(

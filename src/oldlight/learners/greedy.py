@@ -17,9 +17,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from oldlight.information import Information, encode
-from oldlight.learners.tables import Estimate, Tables
-from oldlight.policies import FunctionPolicy
+from oldlight.learners.optimistic_tables import Estimate, Tables
+from oldlight.model.information import Information, encode
+from oldlight.model.policies import FunctionPolicy
 from oldlight.simulation import Draws, World
 
 Floats = NDArray[np.float64]
@@ -37,7 +37,7 @@ class GreedyTable:
 
     def renew(self, model: Estimate) -> None:
         """The bound without delay, a new salt for the ties of the next episode, and more room if the table is half full."""
-        from oldlight.learners import greedy_kernels as kernels
+        from oldlight.kernels import greedy as kernels
 
         setting, tables = self.tables.setting, self.tables
         kernels.without_delay(
@@ -61,7 +61,7 @@ class GreedyTable:
 
     def play(self, model: Estimate, world: World, luck: Draws) -> tuple[Any, ...]:
         """One episode in the world: returns, and states, actions, arrivals (step, 1)."""
-        from oldlight.learners import greedy_kernels as kernels
+        from oldlight.kernels import greedy as kernels
 
         problem = world.problem
         H, lead = problem.horizon, problem.lead
@@ -77,7 +77,7 @@ class GreedyTable:
 
     def choose(self, model: Estimate, info: Information) -> int:
         """What the agent does on `info`."""
-        from oldlight.learners import greedy_kernels as kernels
+        from oldlight.kernels import greedy as kernels
 
         A, lead = self.tables.setting.n_actions, self.tables.setting.lead
         q = np.empty(A)

@@ -34,13 +34,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from oldlight import checks, files
-from oldlight.learners.judge import Judge, best_by_start
-from oldlight.learners.protocol import Episode, Learner, Setting
+from oldlight.learners.base import Episode, Learner, Setting
+from oldlight.learners.policy_evaluator import Judge, best_by_start
 from oldlight.learners.run import LearningRun
+from oldlight.model.policies import FunctionPolicy, Policy
+from oldlight.model.problem import ImpairedMDP, checked_problem
 from oldlight.planning import solve
-from oldlight.planning.progress import shown
-from oldlight.policies import FunctionPolicy, Policy
-from oldlight.problem import ImpairedMDP, checked_problem
+from oldlight.progress import shown
 from oldlight.simulation import CHUNK, World
 
 
@@ -89,7 +89,7 @@ def learn(
     for method in ("start", "see", "act" if not hasattr(learner, "policy") else "policy"):
         if not hasattr(learner, method):
             other = " and no policy()" if method == "act" else ""
-            raise TypeError(f"{name} is not a learner: it has no {method}(){other}; see oldlight.learners.protocol")
+            raise TypeError(f"{name} is not a learner: it has no {method}(){other}; see oldlight.learners.base")
     if checkpoint is not None and not Path(checkpoint).absolute().parent.is_dir():
         raise FileNotFoundError(f"checkpoint: {Path(checkpoint).parent}: no such folder; make it first")
     gamma = checks.probability("failure", failure)

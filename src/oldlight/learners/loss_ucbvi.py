@@ -51,10 +51,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from oldlight import checks
-from oldlight.information import Information
+from oldlight.learners.base import Episode, Setting
 from oldlight.learners.optimistic_planning import left_to_earn, lost_and_never_late
-from oldlight.learners.protocol import Episode, Setting
-from oldlight.policies import BlackoutPolicy
+from oldlight.model.information import Information
+from oldlight.model.policies import BlackoutPolicy
 
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
@@ -110,7 +110,7 @@ class LossUCBVI:
         return self.shown / max(self.episodes, 1)
 
     def see(self, episode: Episode) -> None:
-        from oldlight.learners import loss_ucbvi_kernels as kernels
+        from oldlight.kernels import loss_ucbvi as kernels
 
         H = self.setting.horizon
         self._make_room(H)

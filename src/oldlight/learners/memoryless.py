@@ -50,11 +50,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from oldlight import checks
-from oldlight.information import Information
+from oldlight.learners.base import Episode, Setting
 from oldlight.learners.delayed_ucbvi import rewards_in_unit_interval
-from oldlight.learners.protocol import Episode, Setting
+from oldlight.model.information import Information
+from oldlight.model.policies import FunctionPolicy, Policy, TablePolicy
 from oldlight.planning.delay import action_type
-from oldlight.policies import FunctionPolicy, Policy, TablePolicy
 
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]

@@ -61,12 +61,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from oldlight import checks
-from oldlight.channels import LossChannel
-from oldlight.information import Information
+from oldlight.learners.base import Episode, Setting
 from oldlight.learners.delayed_ucbvi import rewards_in_unit_interval
-from oldlight.learners.protocol import Episode, Setting
+from oldlight.model.channels import LossChannel
+from oldlight.model.information import Information
+from oldlight.model.policies import BlackoutPolicy
 from oldlight.planning.loss import Search, advance
-from oldlight.policies import BlackoutPolicy
 
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]

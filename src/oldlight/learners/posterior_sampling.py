@@ -15,12 +15,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from oldlight import checks
+from oldlight.learners.base import Episode, Setting
 from oldlight.learners.counts import DelayCounts
-from oldlight.learners.protocol import Episode, Setting
-from oldlight.learners.tables import Estimate, Tables
-from oldlight.mdp import TabularMDP
-from oldlight.policies import Policy
-from oldlight.problem import ImpairedMDP
+from oldlight.learners.optimistic_tables import Estimate, Tables
+from oldlight.model.mdp import TabularMDP
+from oldlight.model.policies import Policy
+from oldlight.model.problem import ImpairedMDP
 
 Floats = NDArray[np.float64]
 

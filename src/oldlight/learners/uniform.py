@@ -6,9 +6,9 @@ from typing import Any
 
 import numpy as np
 
-from oldlight.information import Information
-from oldlight.learners.protocol import Episode, Setting
-from oldlight.policies import FunctionPolicy
+from oldlight.learners.base import Episode, Setting
+from oldlight.model.information import Information
+from oldlight.model.policies import FunctionPolicy
 
 
 class UniformRandom:

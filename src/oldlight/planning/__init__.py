@@ -11,7 +11,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from oldlight import checks
-from oldlight.information import Information, current, newest
+from oldlight.model.information import Information, current, newest
+from oldlight.model.policies import MarkovPolicy, TablePolicy
+from oldlight.model.problem import ImpairedMDP, checked_problem
 from oldlight.planning.delay import (
     DelayModel,
     Floats,
@@ -21,11 +23,9 @@ from oldlight.planning.delay import (
     by_start,
     checked_layout,
 )
-from oldlight.planning.progress import shown
+from oldlight.planning.q_values import q_values
 from oldlight.planning.solution import Solution, Work
-from oldlight.planning.values_at import q_values
-from oldlight.policies import MarkovPolicy, TablePolicy
-from oldlight.problem import ImpairedMDP, checked_problem
+from oldlight.progress import shown
 
 SMALL_TABLE = 100_000  # information states up to which a table is made even where none is needed
 KEEP_VALUES = 2**28  # bytes of values that a solution keeps for q(info); beyond that they are computed again on request

@@ -19,7 +19,7 @@ rho. Every executable policy has the same value in both, whatever it does after 
     r̃_aug(τ_h, a_h) = r_t(s_t, a_t)·1{δ = 0}·1{0 ≤ t < H}
 
 **Index.** States come in *segments* of equal (h, t, δ), so of equal queue length m: state s with queue code c stands at
-offset + s·A^m + c, or offset + c where nothing has been seen (codes: `oldlight.information`). Under delay the segments
+offset + s·A^m + c, or offset + c where nothing has been seen (codes: `oldlight.model.information`). Under delay the segments
 are those of `Layout` and the index is `Layout.index(info)`; under loss they go by time, shortest queue first, nothing
 seen last. The twin's own follow by time, shortest queue first; the end comes last. Places that no episode reaches are
 kept; what has nowhere to go from there goes to the end. Rows of the transition matrix are pairs i·A + a. Before late
@@ -45,10 +45,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from oldlight import checks
-from oldlight.information import Information, Layout, beginnings, decode, encode, settled_late
 from oldlight.machine import default_limit, human
-from oldlight.policies import Policy, chances_of
-from oldlight.problem import ImpairedMDP, checked_problem
+from oldlight.model.information import Information, Layout, beginnings, decode, encode, settled_late
+from oldlight.model.policies import Policy, chances_of
+from oldlight.model.problem import ImpairedMDP, checked_problem
 
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]

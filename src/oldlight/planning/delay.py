@@ -32,12 +32,12 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from oldlight.channels import DelayChannel
 from oldlight.checks import TooLarge
-from oldlight.information import Block, Layout
 from oldlight.machine import default_limit, human, thread_count
-from oldlight.problem import ImpairedMDP
-from oldlight.successors import Successors
+from oldlight.model.channels import DelayChannel
+from oldlight.model.information import Block, Layout
+from oldlight.model.problem import ImpairedMDP
+from oldlight.model.successors import Successors
 
 Floats = NDArray[np.float64]
 Key = tuple[int, int]  # (m, δ)
@@ -171,7 +171,7 @@ class Induction:
         threads: int = 1,
     ) -> Floats:
         """One block: [s, code]. With block = None and choices = 1 there is nothing to choose: one step of G."""
-        from oldlight.planning import delay_kernels as kernels
+        from oldlight.kernels import delay as kernels
 
         layout = self.model.layout
         S, A = layout.n_states, layout.n_actions
@@ -265,7 +265,7 @@ def _backup_dense(
     out: Floats, table: NDArray[Any],
 ) -> None:  # fmt: skip
     """Dense successors for w_from..w_to: products, then the choice, tile by tile of w."""
-    from oldlight.planning import delay_kernels as kernels
+    from oldlight.kernels import delay as kernels
 
     finish: Callable[..., None] = kernels.backup_dense
     S, choices, W = v_next.shape

@@ -17,12 +17,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from oldlight import checks
-from oldlight.channels import ConstantDelay
-from oldlight.information import Information, Layout
-from oldlight.planning.delay import DelayModel, Induction, by_start
-from oldlight.planning.loss import blackout_values
-from oldlight.planning.walk import Walk
-from oldlight.policies import (
+from oldlight.model.channels import ConstantDelay
+from oldlight.model.information import Information, Layout
+from oldlight.model.policies import (
     BlackoutPolicy,
     MarkovPolicy,
     Policy,
@@ -31,7 +28,10 @@ from oldlight.policies import (
     not_a_policy,
     same_layout,
 )
-from oldlight.problem import ImpairedMDP, checked_problem
+from oldlight.model.problem import ImpairedMDP, checked_problem
+from oldlight.planning.delay import DelayModel, Induction, by_start
+from oldlight.planning.loss import blackout_values
+from oldlight.planning.walk import Walk
 from oldlight.simulation import simulate
 
 Floats = NDArray[np.float64]

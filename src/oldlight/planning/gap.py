@@ -23,11 +23,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from oldlight.checks import TooLarge
-from oldlight.information import Information, current, settled_late
+from oldlight.model.information import Information, current, settled_late
+from oldlight.model.policies import MarkovPolicy, Policy, TablePolicy
+from oldlight.model.problem import ImpairedMDP
 from oldlight.planning import Solution, solve
 from oldlight.planning.evaluation import unimpaired, visits
-from oldlight.policies import MarkovPolicy, Policy, TablePolicy
-from oldlight.problem import ImpairedMDP
 
 Floats = NDArray[np.float64]
 Measure = dict[Information, float]

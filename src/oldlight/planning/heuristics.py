@@ -18,12 +18,12 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from oldlight.channels import ConstantDelay, Loss
-from oldlight.information import Information, Layout, current
+from oldlight.model.channels import ConstantDelay, Loss
+from oldlight.model.information import Information, Layout, current
+from oldlight.model.policies import BlackoutPolicy, FunctionPolicy, MarkovPolicy
+from oldlight.model.problem import ImpairedMDP
 from oldlight.planning.delay import DelayModel, Floats, Induction, action_type
 from oldlight.planning.loss import plan_loss
-from oldlight.policies import BlackoutPolicy, FunctionPolicy, MarkovPolicy
-from oldlight.problem import ImpairedMDP
 
 Ints = NDArray[Any]
 

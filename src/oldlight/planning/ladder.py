@@ -26,15 +26,15 @@ import numpy as np
 from numpy.typing import NDArray
 
 from oldlight import checks
-from oldlight.channels import DelayChannel
-from oldlight.information import Information, current, moves, newest, push
+from oldlight.model.channels import DelayChannel
+from oldlight.model.information import Information, current, moves, newest, push
+from oldlight.model.policies import FunctionPolicy
+from oldlight.model.problem import ImpairedMDP
 from oldlight.planning.delay import DelayModel, Induction, Stage, by_start, checked_layout
 from oldlight.planning.evaluation import Evaluation, evaluate
-from oldlight.planning.progress import shown
+from oldlight.planning.q_values import q_values
 from oldlight.planning.solution import Solution, Work
-from oldlight.planning.values_at import q_values
-from oldlight.policies import FunctionPolicy
-from oldlight.problem import ImpairedMDP
+from oldlight.progress import shown
 from oldlight.simulation import simulate
 
 Floats = NDArray[np.float64]

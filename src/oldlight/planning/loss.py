@@ -35,16 +35,16 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from oldlight.channels import ConstantDelay
 from oldlight.checks import TooLarge
-from oldlight.information import Information, Layout, decode, encode, newest, push, settled_late
 from oldlight.machine import default_limit, human
+from oldlight.model.channels import ConstantDelay
+from oldlight.model.information import Information, Layout, decode, encode, newest, push, settled_late
+from oldlight.model.policies import BlackoutPolicy
+from oldlight.model.problem import ImpairedMDP
 from oldlight.planning.delay import DelayModel, Induction, action_type
-from oldlight.planning.progress import shown
+from oldlight.planning.q_values import earned
 from oldlight.planning.solution import Solution, Work
-from oldlight.planning.values_at import earned
-from oldlight.policies import BlackoutPolicy
-from oldlight.problem import ImpairedMDP
+from oldlight.progress import shown
 
 Floats = NDArray[np.float64]
 HEAD = 4  # columns of the belief table before the belief
@@ -106,7 +106,7 @@ class Search:
         self, u: int, beliefs: Floats, queues: NDArray[np.int64], solving: NDArray[np.int64] | None = None
     ) -> Floats:
         """(lower, upper, action) of each node (u, beliefs[i], queues[i])."""
-        from oldlight.planning import loss_kernels as kernels
+        from oldlight.kernels import loss as kernels
 
         b = np.zeros((len(beliefs), self._space.shape[2]))
         b[:, : self.S] = beliefs

@@ -8,9 +8,9 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from oldlight.information import Information, check
-from oldlight.policies import Policy
-from oldlight.problem import ImpairedMDP
+from oldlight.model.information import Information, check
+from oldlight.model.policies import Policy
+from oldlight.model.problem import ImpairedMDP
 
 Floats = NDArray[np.float64]
 

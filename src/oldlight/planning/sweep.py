@@ -10,10 +10,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from oldlight import checks
-from oldlight.channels import Channel, ConstantDelay, Loss
-from oldlight.mdp import TabularMDP
+from oldlight.model.channels import Channel, ConstantDelay, Loss
+from oldlight.model.mdp import TabularMDP
+from oldlight.model.problem import ImpairedMDP, WarmStart
 from oldlight.planning.gap import Gap, gap, value_lost
-from oldlight.problem import ImpairedMDP, WarmStart
 
 Floats = NDArray[np.float64]
 

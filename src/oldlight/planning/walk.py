@@ -26,11 +26,11 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from oldlight.information import Information, beginnings, settled_late
+from oldlight.model.information import Information, beginnings, settled_late
+from oldlight.model.policies import Policy, chances_of
+from oldlight.model.problem import ImpairedMDP
 from oldlight.planning.delay import action_type
 from oldlight.planning.loss import advance
-from oldlight.policies import Policy, chances_of
-from oldlight.problem import ImpairedMDP
 
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]

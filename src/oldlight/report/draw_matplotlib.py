@@ -13,8 +13,7 @@ from typing import Any
 
 import numpy as np
 
-from oldlight.report.charts import Chart, Dots, Heat, Lines, Panels, Single, bands, singles
-from oldlight.report.drawing import (
+from oldlight.report.chart_geometry import (
     GREY,
     Look,
     band,
@@ -27,6 +26,7 @@ from oldlight.report.drawing import (
     y_range,
     z_range,
 )
+from oldlight.report.charts import Chart, Dots, Heat, Lines, Panels, Single, bands, singles
 
 STROKES: dict[str, Any] = {
     "solid": "-",

@@ -16,8 +16,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from oldlight.report.charts import Chart, Dots, Heat, Lines, Panels, Series, Single, singles
-from oldlight.report.drawing import (
+from oldlight.report.chart_geometry import (
     GREY,
     Look,
     band,
@@ -30,6 +29,7 @@ from oldlight.report.drawing import (
     y_range,
     z_range,
 )
+from oldlight.report.charts import Chart, Dots, Heat, Lines, Panels, Series, Single, singles
 
 STROKES = {"solid": "solid", "broken": "dash", "dotted": "dot", "dash-dot": "dashdot"}
 FONT = "system-ui, -apple-system, 'Segoe UI', Roboto, 'DejaVu Sans', sans-serif"

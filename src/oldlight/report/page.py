@@ -31,11 +31,11 @@ from pathlib import Path
 from typing import Any
 
 from oldlight import checks
-from oldlight.report import made_with
+from oldlight.report import environment_info as made_with
+from oldlight.report.chart_geometry import Look, looks
 from oldlight.report.charts import Chart, Panels, caption_of, singles
 from oldlight.report.draw_matplotlib import inline_svg, picture, to_matplotlib
 from oldlight.report.draw_plotly import shared, spec
-from oldlight.report.drawing import Look, looks
 from oldlight.report.markup import markup
 from oldlight.report.sketch import Diagram
 from oldlight.report.table import Marked, Number, Table, cell_html

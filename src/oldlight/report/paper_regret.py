@@ -15,12 +15,12 @@ from collections.abc import Sequence
 from typing import NamedTuple
 
 from oldlight import instances
+from oldlight.paper import bounds
+from oldlight.paper.section6 import BERNOULLI, CONSTANT, bernoulli, constant, window
 from oldlight.report import summary
 from oldlight.report.charts import Lines, Panels
 from oldlight.report.page import Page, Table
 from oldlight.studies import Result
-from oldlight.studies.paper import BERNOULLI, CONSTANT, bernoulli, constant, window
-from oldlight.theory import bounds
 
 GAMMA = 0.1
 NO_DELAY = constant(0)["label"]

@@ -12,12 +12,12 @@ import shlex
 from collections.abc import Sequence
 from pathlib import Path
 
+from oldlight.paper.section6 import NAME
 from oldlight.report import summary
 from oldlight.report.charts import Panels
 from oldlight.report.markup import plain
 from oldlight.report.page import Page, Table
 from oldlight.studies import Result, results, status
-from oldlight.studies.paper import NAME
 from oldlight.studies.store import read_study
 
 

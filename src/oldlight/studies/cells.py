@@ -32,9 +32,9 @@ from typing import Any
 
 import numpy as np
 
-from oldlight.channels import Channel
-from oldlight.mdp import TabularMDP
-from oldlight.problem import ImpairedMDP
+from oldlight.model.channels import Channel
+from oldlight.model.mdp import TabularMDP
+from oldlight.model.problem import ImpairedMDP
 
 
 @dataclass(frozen=True)

@@ -10,12 +10,10 @@ from collections.abc import Mapping
 from typing import Any
 
 from oldlight import learners
-from oldlight.channels import Channel, DelayChannel, LossChannel, Lossy
-from oldlight.mdp import TabularMDP
+from oldlight.model.channels import Channel, DelayChannel, LossChannel, Lossy
+from oldlight.model.mdp import TabularMDP
 from oldlight.own_code import resolve
-from oldlight.studies import tasks
-from oldlight.studies.cells import canonical, chosen, code_fingerprint, mdp_fingerprint
-from oldlight.words import (
+from oldlight.registry import (
     CHANNELS,
     called,
     channel_data,
@@ -28,6 +26,8 @@ from oldlight.words import (
     own_channel,
     permit_environment,
 )
+from oldlight.studies import tasks
+from oldlight.studies.cells import canonical, chosen, code_fingerprint, mdp_fingerprint
 
 Entry = tuple[str, dict[str, Any]]  # label, and what it stands for
 

@@ -31,7 +31,7 @@ from typing import Annotated, Any, Literal
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from oldlight import files
-from oldlight.words import nearest
+from oldlight.registry import nearest
 
 Positive = Annotated[int, Field(ge=1)]
 Many = Annotated[list[Any], Field(min_length=1)]

@@ -26,12 +26,12 @@ from typing import Any
 import numpy as np
 
 from oldlight.checks import TooLarge
+from oldlight.model.problem import ImpairedMDP, WarmStart
 from oldlight.own_code import NotChecked, Place, looking_in
-from oldlight.problem import ImpairedMDP, WarmStart
+from oldlight.registry import learner_of
 from oldlight.studies import entries, tasks
 from oldlight.studies.cells import Cell, Environment, canonical, id_of, seed_of
 from oldlight.studies.entries import Entry
-from oldlight.words import learner_of
 
 
 @dataclass(frozen=True, eq=False)
@@ -204,8 +204,8 @@ def _problem(of: dict[str, Any], link: dict[str, Any]) -> tuple[ImpairedMDP | En
 
 def _start(cell: Cell) -> None:
     """Start the learner once, so that it can refuse the problem."""
-    from oldlight.information import Layout
-    from oldlight.learners.protocol import Setting
+    from oldlight.learners.base import Setting
+    from oldlight.model.information import Layout
 
     problem = cell.problem
     assert isinstance(problem, ImpairedMDP)

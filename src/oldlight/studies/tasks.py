@@ -30,9 +30,9 @@ from typing import Any
 import numpy as np
 
 from oldlight import checks
+from oldlight.model.problem import ImpairedMDP
 from oldlight.own_code import resolve
-from oldlight.problem import ImpairedMDP
-from oldlight.words import nearest
+from oldlight.registry import nearest
 
 Task = Callable[..., Mapping[str, Any]]
 
@@ -124,7 +124,7 @@ def refuse_early(name: str, problem: Any, options: Mapping[str, Any]) -> None:
 
 def refuse_unplannable(problem: ImpairedMDP, max_bytes: int | None = None) -> None:
     """Refuse what cannot be planned exactly, or will not fit."""
-    from oldlight.information import settled_late
+    from oldlight.model.information import settled_late
     from oldlight.planning.delay import checked_layout
     from oldlight.planning.heuristics import certain
 
@@ -136,7 +136,7 @@ def refuse_unplannable(problem: ImpairedMDP, max_bytes: int | None = None) -> No
 
 def policy_of(name: str) -> Callable[[ImpairedMDP], Any]:
     """What makes a simple policy for a problem, by name or as `module:function`."""
-    from oldlight import policies
+    from oldlight.model import policies
     from oldlight.planning import heuristics
 
     if name in POLICIES:

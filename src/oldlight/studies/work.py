@@ -22,13 +22,13 @@ from typing import Any
 import oldlight
 from oldlight.learners.loop import learn
 from oldlight.learners.run import BY_START, COLUMNS, LearningRun
+from oldlight.model.problem import ImpairedMDP
 from oldlight.own_code import find_modules_in, looking_in
 from oldlight.planning import solve
-from oldlight.problem import ImpairedMDP
+from oldlight.registry import learner_of
 from oldlight.studies import store, tasks
 from oldlight.studies.cells import Cell, canonical
 from oldlight.studies.result import pack
-from oldlight.words import learner_of
 
 THREADS = ("OLDLIGHT_THREADS", "OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS", "VECLIB_MAXIMUM_THREADS",
            "NUMBA_NUM_THREADS")  # fmt: skip

@@ -1,0 +1,87 @@
+"""Where each public name of `oldlight` is defined. `oldlight/__init__.py` has the same list for type checkers; a test compares."""
+
+from __future__ import annotations
+
+import sys
+import warnings
+from importlib import import_module
+from typing import Any
+
+WHERE = {
+    "checks": ("TooLarge",),
+    "control.controller": ("Controller",),
+    "files": ("UnreadableFile",),
+    "learners": ("LearningRun", "compare", "learn"),
+    "model.channels": (
+        "BernoulliDelay",
+        "BurstyLoss",
+        "CappedDelay",
+        "ConstantDelay",
+        "DelayChannel",
+        "EmpiricalDelay",
+        "GeometricDelay",
+        "HeavyTailedDelay",
+        "Loss",
+        "Lossy",
+        "StochasticDelay",
+    ),
+    "model.information": ("Information", "Layout", "belief"),
+    "model.mdp": ("TabularMDP",),
+    "model.policies": (
+        "BeliefPolicy",
+        "BlackoutPolicy",
+        "FunctionPolicy",
+        "MarkovPolicy",
+        "Policy",
+        "TablePolicy",
+        "load_policy",
+    ),
+    "model.problem": ("ImpairedMDP", "Truncated", "WarmStart", "truncate"),
+    "own_code": ("registered",),
+    "planning": ("Solution", "solve"),
+    "planning.evaluation": ("Evaluation", "evaluate"),
+    "planning.gap": ("Gap", "gap"),
+    "planning.sweep": ("Sweep", "sweep"),
+    "simulation": ("Simulation", "simulate"),
+    "testbed": ("run_testbed",),
+    "traces": ("Trace", "read_trace", "wifi"),
+}
+PARTS = (
+    "control",
+    "envs",
+    "instances",
+    "learners",
+    "model",
+    "paper",
+    "planning",
+    "registry",
+    "report",
+    "studies",
+    "testbed",
+    "traces",
+)
+RENAMED = {"controller": "control", "theory": "paper", "words": "registry"}
+MODULES = {name: module for module, names in WHERE.items() for name in names}
+NAMES = sorted([*MODULES, "envs", "instances", "learners"])
+
+
+def load(name: str) -> Any:
+    """The public name, imported now and kept in the package for the next time."""
+    package = sys.modules["oldlight"]
+    if name in RENAMED:
+        new = RENAMED[name]
+        warnings.warn(f"oldlight.{name} is now oldlight.{new}", DeprecationWarning, stacklevel=3)
+        return import_module(f"oldlight.{new}")
+    if name in PARTS:
+        return import_module(f"oldlight.{name}")
+    if name not in MODULES:
+        raise AttributeError(f"module 'oldlight' has no attribute {name!r}")
+    found = getattr(import_module(f"oldlight.{MODULES[name]}"), name)
+    setattr(package, name, found)
+    return found
+
+
+def moved(old: str, new: str) -> None:
+    """Put module `new` in the place of `old`, which is going away."""
+    warnings.warn(f"{old} is now {new}", DeprecationWarning, stacklevel=3)
+    sys.modules[old] = import_module(new)

@@ -1,0 +1,316 @@
+"""One problem: plan, gap, simulate, learn; and what has a name: list."""
+
+from __future__ import annotations
+
+from functools import partial
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from oldlight.cli.shared import (
+    AsCsv,
+    AsJson,
+    Channel,
+    Channels,
+    Late,
+    Process,
+    Seed,
+    Warm,
+    app,
+    console,
+    problem_of,
+    said,
+    show,
+    targets,
+    tell,
+)
+
+if TYPE_CHECKING:
+    from oldlight.model.problem import ImpairedMDP
+
+
+@app.command()
+def plan(
+    process: Process,
+    channel: Channel = "none",
+    warm: Warm = False,
+    actuation: Late = 0,
+    tolerance: Annotated[float, typer.Option(min=0, help="Loss only: stop when the value is known to within this.")] = 0.0,
+    depth: Annotated[int | None, typer.Option(min=0, help="Long delays: remember only this many actions; bounds on both sides.")] = None,
+    max_gb: Annotated[float | None, typer.Option(min=1e-9, help="Memory the plan may take; refused beforehand if it needs more.")] = None,
+    save: Annotated[str | None, typer.Option(metavar="FILE", help="Write the policy, for simulate --policy.")] = None,
+    controller: Annotated[str | None, typer.Option(metavar="FILE", help="Write a controller, for oldlight.Controller.load: numpy alone at run time.")] = None,
+    as_json: AsJson = None,
+    as_csv: AsCsv = None,
+) -> None:  # fmt: skip
+    """The best policy that can be executed behind the channel, and its value.
+
+    [dim]oldlight plan sensing_chain:0.8 --warm --channel constant:2 --save best.npz[/dim]
+    [dim]oldlight plan gym:FrozenLake-v1@20 --channel constant:1+loss:0.2[/dim]
+    """
+    from oldlight.planning import solve
+
+    targets(save, controller, as_json, as_csv)
+    problem = problem_of(process, channel, warm, actuation)
+    found = solve(problem, tolerance=tolerance, depth=depth, max_bytes=None if max_gb is None else int(max_gb * 1e9))
+    row = {
+        "process": process,
+        "channel": channel,
+        "start": "warm" if warm else "cold",
+        "value": found.value,
+        "lower": found.lower,
+        "upper": found.upper,
+        "exact": found.exact,
+        "information states": found.work.information_states,
+        "seconds": found.work.seconds,
+    }
+    show([row], f"Best executable policy of {problem.mdp!r}", as_json, as_csv)
+    if save is not None:
+        if not hasattr(found.policy, "save"):
+            raise ValueError(
+                f"--save: a {type(found.policy).__name__} is a function, not a table, and has no file form"
+            )
+        tell(f"The policy is in {found.policy.save(save)}")
+    if controller is not None:
+        from oldlight.control import Controller
+
+        tell(f"The controller is in {Controller(problem, found.policy).save(controller)}")
+
+
+@app.command()
+def gap(
+    process: Process,
+    channel: Channels = ["constant:1"],  # noqa: B006
+    warm: Warm = False,
+    actuation: Late = 0,
+    terms: Annotated[bool, typer.Option("--terms", help="Both terms of Proposition 4, and the bound they give.")] = False,
+    as_json: AsJson = None,
+    as_csv: AsCsv = None,
+) -> None:  # fmt: skip
+    """What the impairment costs: the optimal value with full information less the best executable one.
+
+    [dim]oldlight gap sensing_chain --warm -c constant:1 -c constant:2 -c loss:0.2 --csv prices.csv[/dim]
+    """
+    from oldlight.planning.gap import gap as price
+
+    targets(as_json, as_csv)
+    rows = []
+    for words in channel:
+        found = price(problem_of(process, words, warm, actuation))
+        row = {
+            "process": process,
+            "channel": words,
+            "full": found.full,
+            "executable": found.impaired,
+            "gap": found.value,
+            "% of full": 100 * found.relative,
+        }
+        if terms:
+            row |= {
+                "first term": float(found.e1.sum()),
+                "second term": float(found.e2.sum()),
+                "Proposition 4": found.bound,
+            }
+        rows.append(row)
+    show(rows, f"What the link costs ({'warm' if warm else 'cold'} start)", as_json, as_csv)
+
+
+POLICIES = ("best", "uniform", "most-likely", "qmdp", "memoryless", "open-loop", "full-information")
+
+
+def policy_of(problem: ImpairedMDP, name: str) -> Any:
+    """A named policy, or one from a file."""
+    from oldlight.model.policies import FunctionPolicy, load_policy
+    from oldlight.planning import heuristics, solve
+
+    if name == "best":
+        return solve(problem).policy
+    if name == "uniform":
+        A = problem.n_actions
+        return FunctionPolicy(partial(_always, tuple([1 / A] * A)), A)
+    if name in POLICIES:
+        return getattr(heuristics, name.replace("-", "_"))(problem)
+    from pathlib import Path
+
+    if not Path(name).exists():
+        from oldlight.registry import nearest
+
+        raise FileNotFoundError(f"{name!r} is neither a file nor a known policy{nearest(name, POLICIES)}")
+    return load_policy(name)
+
+
+def _always(chances: tuple[float, ...], info: Any) -> tuple[float, ...]:
+    return chances
+
+
+@app.command()
+def simulate(
+    process: Process,
+    channel: Channel = "none",
+    warm: Warm = False,
+    actuation: Late = 0,
+    policy: Annotated[str, typer.Option(help=f"{', '.join(POLICIES)}, or a file of plan --save.")] = "best",
+    episodes: Annotated[int, typer.Option("--episodes", "-n", min=1)] = 100_000,
+    seed: Seed = 0,
+    as_json: AsJson = None,
+    as_csv: AsCsv = None,
+) -> None:
+    """Play episodes through the link; the mean return with its 95% interval, beside the exact value where there is one.
+
+    [dim]oldlight simulate sensing_chain --warm -c constant:2 --policy memoryless -n 1000000[/dim]
+    """
+    from oldlight.model.policies import MarkovPolicy
+    from oldlight.planning.evaluation import evaluate
+    from oldlight.simulation import simulate as play
+
+    problem = problem_of(process, channel, warm, actuation)
+    chosen = said("--policy", policy_of, problem, policy)
+    found = play(problem, chosen, episodes, seed=seed)
+    worth = None if isinstance(chosen, MarkovPolicy) else evaluate(problem, chosen, seed=seed)
+    row = {
+        "process": process,
+        "channel": channel,
+        "policy": policy,
+        "episodes": episodes,
+        "mean return": found.mean,
+        "± 95%": found.half_width,
+        "exact value": worth.value if worth is not None and worth.exact else None,
+    }
+    show([row], f"Played with seed {seed} ({'warm' if warm else 'cold'} start)", as_json, as_csv)
+
+
+@app.command()
+def learn(
+    process: Process,
+    channel: Channel = "none",
+    warm: Warm = False,
+    learner: Annotated[list[str], typer.Option("--learner", "-l", help="A name of `oldlight list` or module:Class; several for a comparison.")] = ["DelayedUCBVI"],  # noqa: B006
+    option: Annotated[list[str], typer.Option("--option", "-o", help="key=value for every learner that has it, e.g. -o pooled=true -o c=0.05")] = [],  # noqa: B006
+    episodes: Annotated[int, typer.Option("--episodes", "-n", min=1)] = 2_000,
+    seeds: Annotated[int, typer.Option(min=1, help="How many runs; the unit of the ± below.")] = 3,
+    seed: Seed = 0,
+    every: Annotated[int, typer.Option(min=1, help="Value the policy of every n-th episode only.")] = 10,
+    evaluate: Annotated[str, typer.Option(help="exact, or sampled where the value of a policy is too dear.")] = "exact",
+    best: Annotated[float | None, typer.Option(help="The best executable value, where it is known and too dear to plan.")] = None,
+    actuation: Late = 0,
+    workers: Annotated[int, typer.Option(min=1, help="Processes; the numbers do not depend on it.")] = 1,
+    save: Annotated[str | None, typer.Option(metavar="FOLDER", help="Write each run as a file.")] = None,
+    plot: Annotated[str | None, typer.Option(metavar="FILE", help="Draw the regret curves (png, svg or pdf).")] = None,
+    as_json: AsJson = None,
+    as_csv: AsCsv = None,
+) -> None:  # fmt: skip
+    """Run learners and measure their regret against the best executable policy.
+
+    [dim]oldlight learn sensing_chain --warm -c constant:2 -l DelayedUCBVI -l PosteriorSampling -o pooled=true --plot regret.png[/dim]
+    """
+    from pathlib import Path
+
+    import numpy as np
+
+    from oldlight.learners import compare, learn_seeds
+    from oldlight.registry import learner_of
+
+    targets(as_json, as_csv, pictures=plot)
+    if save is not None and Path(save).exists() and not Path(save).is_dir():
+        raise typer.BadParameter(f"{save} is a file, expected a folder", param_hint="--save")
+    problem = problem_of(process, channel, warm, actuation)
+    options = dict(said("--option", _option, item) for item in option)
+    own = {name: {k: v for k, v in options.items() if takes(name, k)} for name in learner}
+    for name in learner:
+        others = {k: v for k, v in options.items() if not any(k in found for found in own.values())}
+        said("--learner", learner_of, name, **own[name], **others)  # what no learner has is refused
+    rows, shown, labels = [], [], []
+    for name in learner:
+        runs = learn_seeds(problem, partial(learner_of, name, **own[name]), episodes,
+                           seeds=range(seed, seed + seeds), workers=workers, every=every, evaluate=evaluate,
+                           **({} if best is None else {"best": best}))  # fmt: skip
+        last = [run.regret[-1] for run in runs]
+        rows.append({
+            "learner": name,
+            "episodes": min(run.done for run in runs),
+            "runs": len(runs),
+            "regret": float(np.mean(last)),
+            "± sd over seeds": float(np.std(last, ddof=1)) if len(last) > 1 else None,
+            "last gap %": float(100 * np.mean([run.gaps[-1] for run in runs]) / abs(runs[0].best)) if runs[0].best else None,
+            "best value": runs[0].best,
+            "episodes/s": float(1 / np.mean([np.median(run.seconds) for run in runs])),
+        })  # fmt: skip
+        shown += runs
+        labels += [name] * len(runs)
+        if any(run.sampled for run in runs):
+            widest = max(float(run.half_widths.max()) for run in runs)
+            tell(f"{name}: values of policies were sampled, each ± {widest:.2g} or less (95%).")
+        for run in runs if save is not None else []:
+            Path(str(save)).mkdir(parents=True, exist_ok=True)
+            run.save(Path(str(save)) / f"{name.replace(':', '.')}-{run.seed}.npz")
+        if any(run.interrupted for run in runs):
+            tell("Interrupted: these are the episodes that were done.")
+            break
+    show(rows, f"Regret on {process} behind {channel} ({'warm' if warm else 'cold'} start)", as_json, as_csv)
+    if plot is not None:
+        from matplotlib.figure import Figure
+
+        from oldlight.checks import write_file
+
+        figure = Figure(figsize=(7, 4), layout="constrained")
+        compare(shown, ax=figure.subplots(), labels=labels)
+        kind = Path(plot).suffix.removeprefix(".") or "png"
+        tell(f"The picture is in {write_file(plot, lambda stream: figure.savefig(stream, format=kind, dpi=160))}")
+    if any(run.interrupted for run in shown):
+        raise KeyboardInterrupt
+
+
+def takes(name: str, option: str) -> bool:
+    """Has the learner this option?"""
+    import inspect
+
+    from oldlight.registry import learner_maker
+
+    return option in inspect.signature(said("--learner", learner_maker, name)).parameters
+
+
+def _option(item: str) -> tuple[str, Any]:
+    from oldlight.files import json_of
+
+    key, equals, value = item.partition("=")
+    if not equals or not key:
+        raise ValueError(f"{item!r} is not key=value, e.g. pooled=true or c=0.05")
+    try:
+        return key, json_of(value)
+    except ValueError:
+        return key, value
+
+
+@app.command("list")
+def list_() -> None:
+    """Processes, channels, learners and policies that have a name here.
+
+    [dim]oldlight list [/dim]
+    """
+    import inspect
+
+    from rich.table import Table
+
+    from oldlight import learners
+    from oldlight import registry as words
+
+    def first_line(thing: Any) -> str:
+        return (inspect.getdoc(thing) or "").partition("\n")[0]
+
+    def arguments(thing: Any) -> str:
+        return ", ".join(p.name for p in inspect.signature(thing).parameters.values())
+
+    parts = {
+        "processes": [(name, arguments(make), first_line(make)) for name, make in words.INSTANCES.items()],
+        "channels": [(f"{kind}:{form}" if form else kind, "", words.MEANING[kind]) for kind, form in words.WORDS.items()],
+        "learners": [(n, arguments(getattr(learners, n)), first_line(getattr(learners, n))) for n in words.learner_names()],
+        "policies": [(name, "", "for simulate --policy") for name in POLICIES],
+    }  # fmt: skip
+    for title, rows in parts.items():
+        width = 3 if any(row[1] for row in rows) else 2
+        table = Table(title=title, title_justify="left", title_style="bold", show_header=False)
+        for name, takes, text in rows:
+            table.add_row(name.replace("[", r"\["), *([takes] if width == 3 else []), text)
+        console().print(table)
+        if title == "channels":
+            console().print(f"[bold]{words.IN_ORDER}[/bold]", highlight=False)

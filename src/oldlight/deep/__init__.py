@@ -1,0 +1,184 @@
+"""Deep learners behind a bad link: train PPO or DQN of stable-baselines3 on any environment, with three things to look at.
+
+    observation = "full"        the environment itself, whatever the channel: what would be if nothing were impaired
+    observation = "augmented"   newest observation, its age, whether it is fresh or anything was seen, and the actions since, as
+                                one vector (`AugmentedObservation`): all that an agent behind the link knows
+    observation = "newest"      the newest observation alone, as if it were the current one: what is usually tried
+
+`train` is a task of a study (`docs/studies/deep.toml`) on an `Environment`, an id behind a channel. It returns the mean return of the greedy policy at `points` moments of the
+training, each over `test_episodes` episodes of a separate environment behind the same link. On a process with a table that can be
+planned it also returns the exact optimum behind that link and with full information (`oldlight.solve`), so that a learning curve
+can be drawn under the value that no learner can exceed. `train.refuse` lets a study find mistakes before it trains.
+
+Tabular environments show the clock too: with a finite horizon the best action depends on the time that is left. Needs the extra
+`deep` (stable-baselines3 with torch).
+"""
+
+from __future__ import annotations
+
+import contextlib
+from typing import Any
+
+import numpy as np
+
+from oldlight import checks
+from oldlight.model.channels import Channel
+from oldlight.own_code import registered
+from oldlight.studies.cells import Environment
+
+OBSERVATIONS = ("full", "augmented", "newest")
+SETTINGS: dict[str, dict[str, Any]] = {  # where they differ from the library's defaults: small problems, one core
+    "PPO": {"n_steps": 512, "batch_size": 128, "n_epochs": 10, "gae_lambda": 0.95, "ent_coef": 0.01, "learning_rate": 1e-3},
+    "DQN": {"learning_rate": 1e-3, "buffer_size": 50_000, "learning_starts": 500, "batch_size": 64, "train_freq": 4,
+            "target_update_interval": 250, "exploration_fraction": 0.3, "exploration_final_eps": 0.02},
+}  # fmt: skip
+
+
+def make(
+    env: str, channel: Channel | str, observation: str, *, seed: int | None = None, copies: int | None = None
+) -> Any:
+    """The environment `env` (an id of Gymnasium's registry) behind `channel`, as one vector; see the module's text.
+
+    copies: so many tabular environments at once, whose episodes all end together.
+    """
+    import gymnasium as gym
+    from gymnasium.vector import AutoresetMode
+
+    from oldlight.envs import AugmentedObservation, AugmentedVectorObservation, ImpairedObservation
+
+    checks.one_of("observation", observation, OBSERVATIONS)
+    behind = "none" if observation == "full" else channel
+    made: Any
+    if copies is not None:
+        made = gym.make_vec(env, copies, channel=behind, autoreset_mode=AutoresetMode.DISABLED)
+        keys = ["observation", "time"]
+    elif tabular(env):
+        made = gym.make(env, channel=behind)
+        keys = ["observation", "time"]
+    else:
+        made = ImpairedObservation(gym.make(env), behind, hindsight=False)
+        keys = ["observation"]
+    flat = AugmentedObservation if copies is None else AugmentedVectorObservation
+    made = flat(made, keys=None if observation == "augmented" else keys)
+    if seed is not None:
+        made.reset(seed=seed)
+        made.action_space.seed(seed)
+    return made
+
+
+@registered
+def train(
+    problem: Environment,
+    seed: int,
+    *,
+    algorithm: str = "PPO",
+    observation: str = "augmented",
+    steps: int = 40_000,
+    points: int = 20,
+    test_episodes: int = 100,
+    settings: dict[str, Any] | None = None,
+) -> dict[str, Any]:
+    """Train for `steps` steps; `settings` go to the algorithm. Returns steps[k], returns[k] and optimum, full_optimum (NaN: unknown)."""
+    _at_least_one(steps=steps, points=points, test_episodes=test_episodes)
+    luck = seed % 2**31
+    model, world = _begun(problem, luck, algorithm, observation, settings)
+
+    import torch
+
+    torch.set_num_threads(1)
+    exam = Exam(problem, observation, test_episodes, luck + 1)
+    at, mean = [0], [exam.mean_return(model)]
+    for k in range(1, points + 1):
+        model.learn(steps * k // points - model.num_timesteps, reset_num_timesteps=k == 1, progress_bar=False)
+        at.append(model.num_timesteps)
+        mean.append(exam.mean_return(model))
+    best, full = _optimum(world)
+    return {
+        "at": np.array(at),
+        "returns": np.array(mean),
+        "optimum": best,
+        "full_optimum": full,
+        "final": float(np.mean(mean[-max(1, points // 5) :])),
+    }
+
+
+def refuse(
+    problem: Any,
+    *,
+    algorithm: str = "PPO",
+    observation: str = "augmented",
+    settings: dict[str, Any] | None = None,
+    **numbers: int,
+) -> None:
+    """Refuse, before any training, what `train` with these options would refuse: a study asks for it."""
+    _at_least_one(**numbers)
+    _, world = _begun(problem, None, algorithm, observation, settings)
+    world.close()
+
+
+train.refuse = refuse  # type: ignore[attr-defined]
+
+
+def _at_least_one(**numbers: int) -> None:
+    for name, value in numbers.items():
+        checks.whole(name, value, least=1)
+
+
+def _begun(
+    problem: Any, luck: int | None, algorithm: str, observation: str, settings: dict[str, Any] | None
+) -> tuple[Any, Any]:
+    """A model that has learnt nothing yet, and its environment; without `luck` no generator is touched."""
+    checks.one_of("algorithm", algorithm, tuple(SETTINGS))
+    if not isinstance(problem, Environment):
+        raise ValueError(
+            f"oldlight.deep:train takes an environment by its id, not {type(problem).__name__}; as an instance: "
+            '"env:CartPole-v1", or "env:oldlight/SensingChain-v0" for a process with a table'
+        )
+    world = make(problem.id, problem.channel, observation, seed=luck)
+    try:
+        import stable_baselines3 as sb3
+    except ModuleNotFoundError as error:
+        raise ModuleNotFoundError(
+            f"{error.name} is not installed; deep learners need: pip install 'oldlight[deep]'"
+        ) from None
+    kind = getattr(sb3, algorithm)
+    model = kind("MlpPolicy", world, seed=luck, device="cpu", verbose=0, **SETTINGS[algorithm] | (settings or {}))
+    return model, world
+
+
+class Exam:
+    """Episodes of the greedy policy behind the same link: of a tabular environment all at once, compiled; else one by one."""
+
+    def __init__(self, problem: Environment, observation: str, episodes: int, seed: int) -> None:
+        self.episodes = episodes
+        self.many = tabular(problem.id)
+        self.env = make(problem.id, problem.channel, observation, seed=seed, copies=episodes if self.many else None)
+
+    def mean_return(self, model: Any) -> float:
+        total = 0.0
+        for _ in range(1 if self.many else self.episodes):
+            seen, _ = self.env.reset()
+            over = False
+            while not over:
+                action, _ = model.predict(seen, deterministic=True)
+                seen, reward, terminated, truncated, _ = self.env.step(action if np.ndim(action) else int(action))
+                total += float(np.sum(reward))
+                over = bool(np.all(np.logical_or(terminated, truncated)))
+        return total / self.episodes
+
+
+def tabular(env: str) -> bool:
+    """Is it one of this package's own environments?"""
+    return env.startswith(("oldlight/", "oldlight:"))
+
+
+def _optimum(env: Any) -> tuple[float, float]:
+    """The exact values behind the link and with full information, where the environment has a table and can be planned."""
+    from oldlight.planning.gap import gap
+
+    problem = getattr(env.unwrapped, "problem", None)
+    with contextlib.suppress(ValueError):  # too large, or a link that is simulated only: the training still counts
+        if problem is not None:
+            found = gap(problem)
+            return found.impaired, found.full
+    return float("nan"), float("nan")

@@ -1,0 +1,188 @@
+"""`AugmentedObservation`: the flat Dict of a link as one vector that ordinary learners accept.
+
+    kind="box"            every choice of one among n becomes n entries, one of them 1; numbers stay as they are; age and waited are
+                          divided by the ages that occur (the length of the queue; without one, what would be its default), time by
+                          its largest value where that is known. A Box of float32
+    kind="multidiscrete"  every entry as a whole number from 0 on: for tables. Needs Discrete observations and actions and, for the
+                          counts, an environment with a limit on its steps
+
+`keys` says which entries are used, all if None: keys=["observation", "seen"] is an agent that ignores how old its information is and
+what it has done since. An image is not made a vector: see `IMAGE`. Each class takes the same arguments; one is for single environments, the other for vector environments.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
+
+import gymnasium as gym
+import numpy as np
+from gymnasium import spaces
+from gymnasium.utils import RecordConstructorArgs
+from gymnasium.vector import VectorEnv, VectorWrapper
+from gymnasium.vector.utils import batch_space
+from numpy.typing import NDArray
+
+from oldlight import checks
+from oldlight.envs.observation_view import COUNTERS, ENDLESS, LinkBox, LinkMultiDiscrete
+from oldlight.registry import nearest
+
+KINDS = ("box", "multidiscrete")
+IMAGE = (
+    64 * 64
+)  # a Box with two axes or more and more numbers than this is an image, and belongs in a convolutional network
+
+if TYPE_CHECKING:
+    _VectorWrapper = VectorWrapper[Any, Any, Any, Any, Any]
+else:
+    _VectorWrapper = VectorWrapper  # generic in newer versions of Gymnasium only
+
+
+class Flattening:
+    """From a Dict space to one vector: `space`, and `rows(shown, n)` for n values at once, axes (n, entry)."""
+
+    def __init__(self, space: spaces.Space[Any], kind: str, keys: Sequence[str] | None) -> None:
+        if not isinstance(space, spaces.Dict) or not {"age", "seen"} <= set(space.spaces):
+            raise TypeError(
+                f"AugmentedObservation needs the Dict of a link, not {space}; put ImpairedObservation(env, channel) inside"
+            )
+        self.kind = checks.one_of("kind", kind, KINDS)
+        chosen = list(space.spaces) if keys is None else [keys] if isinstance(keys, str) else list(keys)
+        for key in chosen:
+            if key not in space.spaces:
+                raise ValueError(f"keys: there is no entry {key!r}{nearest(key, space.spaces)}")
+        ages, queue = getattr(space, "ages", None), getattr(space, "queue", 0)
+        self._parts = [_Part(key, space[key], self.kind == "box", ages) for key in chosen]
+        if not self._parts:
+            raise ValueError("keys is empty, expected at least one entry")
+        self._columns = 0
+        for part in self._parts:
+            self._columns = part.place(self._columns)
+        low = np.concatenate([part.low for part in self._parts])
+        high = np.concatenate([part.high for part in self._parts])
+        self.space: LinkBox | LinkMultiDiscrete
+        if self.kind == "box":
+            self.space = LinkBox(low.astype(np.float32), high.astype(np.float32), dtype=np.float32)
+        else:
+            self.space = LinkMultiDiscrete((high - low + 1).astype(np.int64))
+        self.space.queue = queue
+
+    def rows(self, shown: dict[str, Any], n: int) -> NDArray[Any]:
+        flat = np.zeros((n, self._columns), dtype=np.float32 if self.kind == "box" else np.int64)
+        for part in self._parts:
+            part.fill(flat, shown[part.key])
+        return flat
+
+
+class _Part:
+    """One entry of the Dict as columns: low[j] and high[j] of each, and `fill`. ages: those that occur, if known."""
+
+    def __init__(self, key: str, space: spaces.Space[Any], as_box: bool, ages: int | None) -> None:
+        self.key = key
+        self.scale: float | None = None
+        self.low: NDArray[np.floating[Any]]
+        self.high: NDArray[np.floating[Any]]
+        self.places: NDArray[np.int64] | None = None
+        if isinstance(space, spaces.Discrete | spaces.MultiDiscrete):
+            n = np.atleast_1d(space.n if isinstance(space, spaces.Discrete) else space.nvec).ravel().astype(np.int64)
+            self.start = np.atleast_1d(space.start).ravel()
+            self.shifted = bool(self.start.any())
+            if as_box:  # one column for each choice
+                self.places = np.cumsum(n) - n - self.start
+                self.low, self.high = np.zeros(int(n.sum())), np.ones(int(n.sum()))
+            else:
+                self.low, self.high = np.zeros(len(n)), n - 1.0
+            return
+        if not isinstance(space, spaces.Box):
+            raise TypeError(f"{key} is a {type(space).__name__} space, expected Discrete, MultiDiscrete or Box")
+        if len(space.shape) > 1 and space.low.size > IMAGE:
+            raise ValueError(
+                f"{key} is an image of shape {space.shape}, {space.low.size:,} numbers; one vector of it can hardly be learned from. Give the Dict "
+                'itself to a learner with a convolutional network, e.g. PPO("MultiInputPolicy", ImpairedObservation(env, channel)) of '
+                "stable-baselines3; or make it smaller or flat inside: gymnasium.wrappers.ResizeObservation, FlattenObservation"
+            )
+        self.shifted = False
+        self.low, self.high = space.low.ravel().astype(np.float64), space.high.ravel().astype(np.float64)
+        known = key in COUNTERS and self.high[0] < ENDLESS
+        if as_box:
+            if key in ("age", "waited") and ages is not None:
+                self.scale = float(ages)
+            elif known:
+                self.scale = float(self.high[0])
+            if self.scale is not None:
+                self.high = self.high / self.scale
+        elif not known:
+            why = "no limit on its steps is known" if key in COUNTERS else "it holds numbers, not choices"
+            raise ValueError(f'{key} cannot be part of a MultiDiscrete: {why}; use kind="box" or leave it out of keys')
+
+    def place(self, first: int) -> int:
+        """Take the columns from `first` on; the next free one."""
+        self.columns = (first, first + len(self.low))
+        if self.places is not None:
+            self.places = self.places + first
+        return self.columns[1]
+
+    def fill(self, flat: NDArray[Any], values: Any) -> None:
+        """Write the columns of this entry into flat[n, column], where they are all 0."""
+        n, (first, last) = len(flat), self.columns
+        if self.places is None:
+            rows = np.reshape(values, (n, -1))
+            if self.scale is not None:
+                rows = rows / self.scale
+            elif self.shifted:
+                rows = rows - self.start
+            flat[:, first:last] = rows
+        elif n > 1:
+            flat[np.arange(n)[:, None], self.places + np.reshape(values, (n, -1))] = 1
+        else:
+            flat[0, self.places + np.ravel(values)] = 1
+
+
+class AugmentedObservation(gym.ObservationWrapper[Any, Any, Any], RecordConstructorArgs):
+    """One environment's Dict as one vector; see the module's text. `channel` is that of the environment inside."""
+
+    def __init__(self, env: gym.Env[Any, Any], kind: str = "box", keys: Sequence[str] | None = None) -> None:
+        if isinstance(env, VectorEnv):
+            raise TypeError(
+                "AugmentedObservation wraps one environment; for a vector there is AugmentedVectorObservation"
+            )
+        RecordConstructorArgs.__init__(self, kind=kind, keys=None if keys is None else list(keys))
+        gym.ObservationWrapper.__init__(self, env)
+        self._flattening = Flattening(env.observation_space, kind, keys)
+        self.observation_space = self._flattening.space
+
+    @property
+    def channel(self) -> Any:
+        return self.env.get_wrapper_attr("channel")
+
+    @channel.setter
+    def channel(self, given: Any) -> None:
+        self.env.set_wrapper_attr("channel", given)
+
+    def observation(self, observation: Any) -> NDArray[Any]:
+        row: NDArray[Any] = self._flattening.rows(observation, 1)[0]
+        return row
+
+
+class AugmentedVectorObservation(_VectorWrapper, RecordConstructorArgs):
+    """A vector environment's Dict as one matrix, in all three autoreset modes; see the module's text."""
+
+    def __init__(self, env: VectorEnv[Any, Any, Any], kind: str = "box", keys: Sequence[str] | None = None) -> None:
+        RecordConstructorArgs.__init__(self, kind=kind, keys=None if keys is None else list(keys))
+        VectorWrapper.__init__(self, env)
+        self._flattening = Flattening(env.single_observation_space, kind, keys)
+        self.single_observation_space = self._flattening.space
+        self.observation_space = batch_space(self._flattening.space, env.num_envs)
+
+    def reset(self, **how: Any) -> tuple[Any, dict[str, Any]]:
+        shown, infos = self.env.reset(**how)
+        return self._flattening.rows(shown, self.num_envs), infos
+
+    def step(self, actions: Any) -> tuple[Any, Any, Any, Any, dict[str, Any]]:
+        shown, rewards, terminated, truncated, infos = self.env.step(actions)
+        if "final_obs" in infos:
+            final = np.full(self.num_envs, None, dtype=object)
+            for e in np.flatnonzero(infos["_final_obs"]):
+                final[e] = self._flattening.rows(infos["final_obs"][e], 1)[0]
+            infos = infos | {"final_obs": final}
+        return self._flattening.rows(shown, self.num_envs), rewards, terminated, truncated, infos

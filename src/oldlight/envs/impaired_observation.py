@@ -1,0 +1,294 @@
+"""`ImpairedObservation`: any Gymnasium environment behind a link that delays, loses, or both.
+
+The timing is that of `oldlight.simulation`. The observation of step i (step 0 is that of `reset`) arrives at time i + d_i, before
+the action of that time is chosen, in order and at most one a step; a lost one is known to be lost at the time when it would
+have arrived. What the agent gets is the flat Dict of `oldlight.envs.observation_view`: the newest observation that has come
+through, its age, whether it is fresh, whether anything has been seen, the actions since.
+
+**The end.** `terminated` and `truncated` are not delayed. The last Dict is shown through the link like every other: it holds the
+newest observation that has come through by then, which is the last one only if nothing was late. Everything still under
+way is delivered in `info`.
+
+**Rewards** are immediate, or travel ("delayed"): the reward of a step goes with the observation that follows it, and what
+arrives brings all rewards up to its own step that have not been paid (so those of lost observations come with the next). With the
+end of the episode the rest is paid: the return is that of the wrapped environment.
+
+**info** is the wrapped environment's own, which is *not* delayed, and with it at every step `arrivals`: a list of (step, observation),
+or (step, None) for one that is now known to be lost. At the end it also has everything still under way, so that each step of
+the episode occurs exactly once; and `hindsight`: `observations` (None: lost), `actions` by the step they acted on, `rewards`,
+and `arrivals`, the times (−1: lost).
+
+**The channel** can be changed: `env.channel = ...`, `set_wrapper_attr("channel", ...)`, `set_attr` of a vector environment (on a wrapper
+further out too: see `oldlight.envs.outside`) and `reset(options={"channel": ...})` take a channel, its text or its data. It is checked at once,
+holds from the next reset on, and stays. The observation space does not change: a channel that would need a longer queue than the
+default that was chosen is refused.
+
+The link has a random generator of its own, seeded by `reset(seed=...)`; the wrapped environment sees the same seed, the same
+actions and nothing else, so its trajectory is what it would be without the wrapper. Put the wrapper outside of a TimeLimit
+(`gym.make` puts it inside of everything you add), or it will not see the end, and rewards that travel are never paid.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import gymnasium as gym
+import numpy as np
+from gymnasium import spaces
+from gymnasium.utils import RecordConstructorArgs
+
+from oldlight import checks
+from oldlight.envs.actions import as_action, first_action, fitted
+from oldlight.envs.ages import STEPS, typical_age
+from oldlight.envs.fixed_length import FixedLength
+from oldlight.envs.observation_view import View, copied
+from oldlight.envs.outside import take_channel, wrappers_around
+from oldlight.envs.tabular_setup import PLACES, REWARDS, as_data
+from oldlight.model.channels import Channel
+from oldlight.registry import channel_of
+from oldlight.simulation.link_sampler import Traffic
+
+STREAM = 0x01D  # keeps the link's random numbers apart from the environment's
+
+
+class ImpairedObservation(gym.Wrapper[Any, Any, Any, Any], RecordConstructorArgs):
+    """`env` behind `channel` (a channel, in words such as "constant:2+loss:0.2", or as data).
+
+    rewards: "immediate" or "delayed" (travelling with their observations).
+    actuation: the action chosen at time h acts at step h + actuation; `pending` are those under way at the start (the first action, or
+    zeros, if None). The last ones chosen never act.
+    in_order: False lets observations overtake each other: each has a delay of its own (see `oldlight.simulation.link_sampler`).
+    queue: how many of the actions since are shown; 0: none; None: as many as the newest observation is steps old in 99.9 % of an episode
+    (`oldlight.envs.ages`; `horizon` steps, or 200), at most 64, with a note where it can be older.
+    clock: show the time too. horizon: the longest episode, a step beyond it is refused; None: that of the environment's time
+    limit, if it has one.
+    hindsight: False forgets what has been delivered: what is kept does not grow with the episode, only with what is under way; then there
+    is no info["hindsight"].
+    """
+
+    def __init__(
+        self,
+        env: gym.Env[Any, Any],
+        channel: Channel | Mapping[str, Any] | str,
+        *,
+        rewards: str = "immediate",
+        actuation: int = 0,
+        pending: Sequence[Any] | None = None,
+        in_order: bool = True,
+        queue: int | None = None,
+        clock: bool = False,
+        horizon: int | None = None,
+        hindsight: bool = True,
+    ) -> None:
+        if isinstance(env, gym.vector.VectorEnv):
+            raise TypeError(
+                "ImpairedObservation wraps one environment: gym.make_vec(id, num_envs=N, vectorization_mode='sync', "
+                "wrappers=[lambda env: ImpairedObservation(env, channel)])"
+            )
+        RecordConstructorArgs.__init__(
+            self, channel=as_data(channel), rewards=rewards, actuation=actuation, pending=as_data(pending), in_order=in_order,
+            queue=queue, clock=clock, horizon=horizon, hindsight=hindsight,
+        )  # fmt: skip
+        gym.Wrapper.__init__(self, env)
+        self.late_rewards = checks.one_of("rewards", rewards, REWARDS) == "delayed"
+        self.actuation = checks.whole("actuation", actuation)
+        self.horizon = longest_episode(env) if horizon is None else checks.whole("horizon", horizon, least=1)
+        self.pending = self._under_way(pending)
+        self._in_order, self._keeps, self._chosen_for_you = bool(in_order), bool(hindsight), queue is None
+        seen, done = env.observation_space, env.action_space
+        self._tabular = isinstance(seen, spaces.Discrete) and isinstance(done, spaces.Discrete)
+        self._traffic = self._coming = self._link(channel)
+        places = None if queue is None else checks.whole("queue", queue)
+        ages = places or self._places(self._traffic, note=queue is None)
+        places = ages if places is None else places
+        self._view = View(seen, done, places=places, ages=ages, horizon=self.horizon, ahead=self.actuation, clock=bool(clock))  # fmt: skip
+        self.observation_space = self._view.space
+        self._rng: np.random.Generator | None = None
+        self._playing = self._warned = False
+
+    @property
+    def queue(self) -> int:
+        """How many of the actions since are shown."""
+        return self._view.places
+
+    @property
+    def channel(self) -> Channel:
+        """The link; a new one holds from the next reset on."""
+        return self._coming.channel
+
+    @channel.setter
+    def channel(self, given: Channel | Mapping[str, Any] | str) -> None:
+        traffic = self._link(given)
+        needs = self._places(traffic) if self._chosen_for_you else 0
+        if needs > self.queue:
+            raise ValueError(
+                f"channel = {given!r} needs a queue of {needs} actions, and {self.queue} are shown, the default for the channel that the "
+                f"environment was made with. Its observation space cannot change: make it with queue={needs}"
+            )
+        self._coming = traffic
+        self._saved_kwargs = self._saved_kwargs | {"channel": as_data(given), "queue": self.queue}
+        self._cached_spec = None
+
+    def _link(self, channel: Channel | Mapping[str, Any] | str) -> Traffic:
+        seen, done = self.env.observation_space, self.env.action_space
+        sizes = (int(seen.n), int(done.n)) if self._tabular else None  # type: ignore[attr-defined]
+        return Traffic(channel_of(channel), horizon=self.horizon, sizes=sizes, in_order=self._in_order)
+
+    def _places(self, traffic: Traffic, note: bool = False) -> int:
+        """The default queue, and if asked for a note where it does not always hold all actions since."""
+        age, share = typical_age(traffic, max(PLACES - self.actuation, 0))
+        places = min(age + self.actuation, PLACES)
+        if note and share < 1 - 1e-12:
+            steps = STEPS if self.horizon is None else self.horizon
+            gym.logger.warn(
+                "%s",
+                f"ImpairedObservation shows the last {places} actions, those since the newest observation in {100 * share:.2f} % of the "
+                f"steps of an episode of {steps}; say how many you want, queue={places} or another number. The channel is {traffic.channel!r}",
+                stacklevel=3,
+            )
+        return places
+
+    def _under_way(self, pending: Sequence[Any] | None) -> list[Any]:
+        space, k = self.env.action_space, self.actuation
+        if pending is None:
+            return [first_action(space) for _ in range(k)]
+        if len(pending) != k:
+            raise ValueError(f"pending has {len(pending)} actions, expected one per step of actuation delay: {k}")
+        return [fitted(space, as_action(space, action), f"pending[{i}]") for i, action in enumerate(pending)]
+
+    # -- episodes -----------------------------------------------------------------------------------------------
+
+    def reset(self, *, seed: int | None = None, options: dict[str, Any] | None = None) -> tuple[Any, dict[str, Any]]:
+        """A new episode: nothing of the last one is left. A seed decides the link's luck too; options["channel"] is a new channel."""
+        self._heed(wrappers_around(self), options)
+        if seed is not None or self._rng is None:
+            self._rng = np.random.Generator(np.random.SFC64(np.random.SeedSequence(seed, spawn_key=(STREAM,))))
+        others = {key: value for key, value in (options or {}).items() if key != "channel"}
+        observation, info = self.env.reset(seed=seed, options=others or None)
+        self._traffic = self._coming
+        self._now, self._newest, self._heard = 0, -1, -1  # time, newest visible step, when it arrived
+        self._sent: dict[int, Any] = {}  # observations by step: the newest one and those under way; None: will be lost
+        self._due: dict[int, list[int]] = {}  # steps by the time at which they settle
+        self._chosen = deque(map(copied, self.pending), maxlen=max(self.queue, self.actuation, 1))  # the newest actions
+        self._unpaid: dict[int, float] = {}  # rewards by the step of the observation that brings them
+        self._owed = 0.0  # rewards whose observations were lost
+        self._record: dict[str, list[Any]] = {name: [] for name in ("observations", "actions", "rewards", "arrivals")}
+        self._playing = True
+        self._send(observation, *self._traffic.begin(self._rng))
+        info = dict(info) | {"arrivals": self._deliver()}
+        return self._shown(), info
+
+    def _heed(self, wrappers: Sequence[Any], options: Mapping[str, Any] | None) -> None:
+        """A channel given with the reset, or set on a wrapper outside; and a time limit there."""
+        given = take_channel(wrappers)
+        given = (options or {}).get("channel", given)
+        if given is not None:
+            self.channel = given
+        limits = [int(w._max_episode_steps) for w in wrappers if isinstance(w, gym.wrappers.TimeLimit)]
+        if self.late_rewards and limits and min(limits) < (self.horizon or np.inf) and not self._warned:
+            self._warned = True
+            gym.logger.warn(
+                f"TimeLimit({min(limits)}) is outside of ImpairedObservation, which does not see the end that it makes: rewards that are "
+                "under way then are never paid. Put it inside: ImpairedObservation(TimeLimit(env, "
+                f'{min(limits)}), channel, rewards="delayed")'
+            )
+
+    def step(self, action: Any) -> tuple[Any, float, bool, bool, dict[str, Any]]:
+        """One step. What the action space does not hold is refused, and so is a step beyond `horizon`; then nothing has changed."""
+        if not self._playing:
+            raise gym.error.ResetNeeded("the episode has ended, or never begun: call reset() first")
+        if self._now == self.horizon:
+            raise ValueError(
+                f"the episode is longer than the {self.horizon} steps of its horizon; say how long it can be, horizon=..., or end it: "
+                f"gymnasium.wrappers.TimeLimit(env, {self.horizon}) inside"
+            )
+        action = fitted(self.env.action_space, action)
+        chosen = copied(action)
+        acts = copied(self._chosen[-self.actuation]) if self.actuation else action
+        acted = copied(acts)
+        observation, reward, terminated, truncated, info = self.env.step(acts)
+        self._chosen.append(chosen)
+        where = (self._state, int(acts) - int(self.env.action_space.start)) if self._tabular else (0, 0)  # type: ignore[attr-defined]
+        self._now += 1
+        self._unpaid[self._now] = float(reward)
+        self._keep(actions=acted, rewards=float(reward))
+        self._send(observation, *self._traffic.send(*where))
+        info = dict(info)
+        info["arrivals"] = self._deliver()
+        shown = self._shown()
+        over = bool(terminated or truncated)
+        if over:
+            self._playing = False
+            info["arrivals"] += self._deliver_the_rest()
+            if self._keeps:
+                info["hindsight"] = {name: copied(values) for name, values in self._record.items()}
+        return shown, self._pay(over), bool(terminated), bool(truncated), info
+
+    def _keep(self, **what: Any) -> None:
+        for name, value in what.items() if self._keeps else ():
+            self._record[name].append(value)
+
+    def _send(self, observation: Any, settles: int, lost: bool) -> None:
+        i = self._now
+        if self._tabular:
+            self._state = int(observation) - int(self.env.observation_space.start)  # type: ignore[attr-defined]
+        self._sent[i] = None if lost else copied(observation)
+        self._keep(observations=self._sent[i], arrivals=-1 if lost else settles)
+        self._due.setdefault(settles, []).append(i)
+
+    def _deliver(self) -> list[tuple[int, Any]]:
+        """What settles now; the newest visible step moves on."""
+        settled, before = self._due.pop(self._now, []), self._newest
+        arrived = [(i, copied(self._sent[i])) for i in settled]
+        for i in settled:
+            if i > self._newest and self._sent[i] is not None:
+                self._newest, self._heard = i, self._now
+        for i in (before, *settled):
+            if i != self._newest:
+                self._sent.pop(i, None)
+        return arrived
+
+    def _deliver_the_rest(self) -> list[tuple[int, Any]]:
+        return [(i, copied(self._sent[i])) for i in sorted(i for steps in self._due.values() for i in steps)]
+
+    def _shown(self) -> dict[str, Any]:
+        seen = self._newest >= 0
+        time = self._now + self.actuation
+        age = time - self._newest if seen else time
+        waited = self._now - self._heard if seen else age + 1
+        since = list(self._chosen)[max(len(self._chosen) - min(age, self.queue), 0) :]
+        return self._view.show(self._sent[self._newest] if seen else None, seen, age, waited, time, since)
+
+    def _pay(self, over: bool) -> float:
+        """What is paid now: the step's own reward, or all that the newest observation brings; at the end the rest."""
+        if not self.late_rewards:
+            return self._unpaid.pop(self._now)
+        until = self._now if over else self._newest
+        brought = [i for i in self._unpaid if i <= until]
+        paid = 0.0
+        if brought:
+            paid, self._owed = self._owed, 0.0
+            for i in brought:
+                paid += self._unpaid.pop(i)
+        for i in list(self._unpaid):
+            if i in self._sent:  # under way: it, and those behind it, can still be brought by their own observations
+                break
+            self._owed += self._unpaid.pop(i)
+        return paid
+
+
+def longest_episode(env: gym.Env[Any, Any]) -> int | None:
+    """The environment's limit on its steps, or None."""
+    from oldlight.envs.tabular import TabularEnv
+
+    if isinstance(env, FixedLength | TabularEnv):
+        return env.horizon
+    if not isinstance(env, gym.Wrapper):
+        return None
+    inside = longest_episode(env.env)
+    if not isinstance(env, gym.wrappers.TimeLimit):
+        return inside
+    limit = int(env._max_episode_steps)
+    return limit if inside is None else min(limit, inside)

@@ -1,0 +1,125 @@
+"""A tabular process and its link from the keywords of an environment, and back into plain data for its spec."""
+
+from __future__ import annotations
+
+import copy
+import inspect
+from collections.abc import Callable, Mapping, Sequence
+from enum import Enum
+from typing import Any, NoReturn
+
+import numpy as np
+from gymnasium import spaces
+
+from oldlight import checks
+from oldlight.envs.batch_simulator import Engine
+from oldlight.envs.observation_view import View
+from oldlight.model.channels import Channel, ConstantDelay, DelayChannel, LossChannel, Lossy
+from oldlight.model.mdp import TabularMDP
+from oldlight.model.problem import ImpairedMDP, WarmStart
+from oldlight.registry import called, channel_data, channel_of, mdp_of, nearest
+
+REWARDS = ("immediate", "delayed")
+STARTS = ("cold", "warm")
+LINK = ("channel", "start", "rewards", "actuation", "pending", "queue")  # the keywords of `Process`
+PLACES = 64  # the most actions shown if nobody says how many
+
+
+class Process:
+    """The keywords that all tabular environments share; see docs/envs.md.
+
+    channel: None (the state itself is seen), or a channel, in words or as data. start: "cold" or "warm". rewards: "immediate" or
+    "delayed". actuation, pending: late actions. queue: how many actions are shown; None: all that can matter, at most 64.
+    """
+
+    def __init__(
+        self,
+        mdp: TabularMDP | Mapping[str, Any] | str,
+        *,
+        channel: Channel | Mapping[str, Any] | str | None = None,
+        start: str = "cold",
+        rewards: str = "immediate",
+        actuation: int = 0,
+        pending: Sequence[int] | None = None,
+        queue: int | None = None,
+    ) -> None:
+        self.mdp = read_mdp(mdp)
+        self.plain = channel is None
+        link = ConstantDelay(0) if channel is None else channel_of(channel)
+        warm = WarmStart() if checks.one_of("start", start, STARTS) == "warm" else None
+        self.problem = ImpairedMDP(self.mdp, link, start=warm, actuation=actuation, pending=pending)
+        self.late_rewards = checks.one_of("rewards", rewards, REWARDS) == "delayed"
+        longest = min(Engine.longest_queue(self.problem), PLACES)
+        self.places = longest if queue is None else checks.whole("queue", queue)
+        S, A = self.problem.n_states, self.problem.n_actions
+        self.action_space = spaces.Discrete(A)
+        self.observation_space: spaces.Space[Any] = spaces.Discrete(S)
+        if self.plain:
+            if self.problem.actuation or self.late_rewards or self.problem.lead or queue:
+                raise ValueError(
+                    "without a channel the state itself is the observation; late actions, a warm start, late rewards and a queue need "
+                    'one: channel="none" shows the same Dict as any link, with nothing late or lost'
+                )
+            return
+        view = View(self.observation_space, self.action_space, places=self.places, ages=self.places or longest,
+                    horizon=self.problem.horizon, ahead=self.problem.actuation, clock=True)  # fmt: skip
+        self.observation_space = view.space
+
+    def engine(self, n: int) -> Engine:
+        return Engine(self.problem, n, late_rewards=self.late_rewards, places=self.places)
+
+
+def refuse_channel(given: Any) -> NoReturn:
+    """A tabular environment keeps its link: its problem, and every plan made of it, is for this one."""
+    raise ValueError(
+        f"channel = {given!r}: a tabular environment keeps the channel that it was made with. Make another one, gym.make(id, channel=...), "
+        "or wrap one that was made without a channel: ImpairedObservation(gym.make(id), channel) takes a new one at each reset"
+    )
+
+
+def split_keywords(
+    make: Callable[..., Any], given: Mapping[str, Any], others: Sequence[str]
+) -> tuple[dict[str, Any], dict[str, Any]]:
+    """The keywords for `make`, and the `others`; one that neither knows is refused, with the nearest right one."""
+    own = list(inspect.signature(make).parameters)
+    for name in given:
+        if name not in own and name not in others:
+            raise TypeError(f"there is no keyword {name!r}{nearest(name, [*own, *others])}")
+    return {k: v for k, v in given.items() if k in own}, {k: v for k, v in given.items() if k not in own}
+
+
+def read_mdp(given: TabularMDP | Mapping[str, Any] | str) -> TabularMDP:
+    """A process, its words, or its data: {"name": ...} or the arguments of `TabularMDP`."""
+    if isinstance(given, Mapping) and "transitions" in given:
+        made: TabularMDP = called("mdp", TabularMDP, (), given)
+        return made
+    return mdp_of(given)
+
+
+def as_data(value: Any) -> Any:
+    """A keyword as plain JSON values, so that a spec can be written to a file; what has no such form stays."""
+    if isinstance(value, DelayChannel | LossChannel | Lossy):
+        try:
+            return channel_data(value)
+        except TypeError:
+            return value
+    if isinstance(value, TabularMDP):
+        return {name: as_data(part) for name, part in value.__getstate__().items() if part is not None}
+    if isinstance(value, Enum):
+        return value.value
+    if isinstance(value, np.ndarray | np.generic):
+        return value.tolist()
+    if isinstance(value, Mapping):
+        return {key: as_data(part) for key, part in value.items()}
+    if isinstance(value, list | tuple):
+        return [as_data(part) for part in value]
+    return value
+
+
+def plain_spec(spec: Any) -> Any:
+    """The spec with plain keywords (a copy)."""
+    if spec is None:
+        return None
+    same = copy.copy(spec)
+    same.kwargs = as_data(spec.kwargs)
+    return same

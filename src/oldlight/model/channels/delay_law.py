@@ -1,0 +1,116 @@
+"""A delay channel written out for one process: laws, hazards, and what can happen at all.
+
+The symbols are those of `oldlight.model.channels`: d_0 ~ first, d_{i+1} = d_i + Δ_i, Δ_i ~ interarrival[i, s_i, a_i, :], and the
+hazard θ_i(s, a, δ) = P(Δ_i = δ | Δ_i ≥ δ, s, a), which is 1 where nobody waits that long.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+from numpy.typing import NDArray
+
+from oldlight import checks
+
+Floats = NDArray[np.float64]
+
+
+@dataclass(frozen=True, eq=False)
+class DelayLaw:
+    """A delay channel written out for a process with H steps, S states, A actions.
+
+    first: pmf of d_0, shape (≤ H+1,).
+    interarrival: pmf of Δ_i, shape (1 or H, 1 or S, 1 or A, K ≤ H+1): axes (i, s, a, δ); a 1 stands for "does not matter".
+    cap: no delay is longer than this (H if nothing caps it before).
+    """
+
+    horizon: int
+    first: Floats
+    interarrival: Floats
+    cap: int
+
+    @cached_property
+    def at_risk(self) -> Floats:
+        """P(Δ_i ≥ δ | s, a), axes (i, s, a, δ)."""
+        return np.minimum(np.cumsum(self.interarrival[..., ::-1], axis=-1)[..., ::-1], 1.0)
+
+    @cached_property
+    def hazard(self) -> Floats:
+        """θ_i(s, a, δ), axes (i, s, a, δ); 1 where nobody waits that long."""
+        last = np.concatenate([self.at_risk[..., 1:], np.zeros_like(self.at_risk[..., :1])], axis=-1) == 0
+        return np.where(last, 1.0, np.minimum(self.interarrival / np.where(last, 1.0, self.at_risk), 1.0))
+
+    @cached_property
+    def first_hazard(self) -> Floats:
+        """P(d_0 = δ | d_0 ≥ δ) for δ = 0..H; 1 where nobody waits that long."""
+        pmf = np.zeros(self.horizon + 1)
+        pmf[: len(self.first)] = self.first
+        tail = np.cumsum(pmf[::-1])[::-1]
+        last = np.append(tail[1:], 0.0) == 0
+        return np.where(last, 1.0, pmf / np.where(last, 1.0, tail))
+
+    def at_step(self, table: Floats, i: int) -> Floats:
+        """The rows of step i of `hazard`, `at_risk` or `interarrival`, axes (s, a, δ)."""
+        row: Floats = table[min(max(i, 0), table.shape[0] - 1)]
+        return row
+
+    @cached_property
+    def feasible_delays(self) -> NDArray[np.bool_]:
+        """Axes (i, d): can the observation of step i be delayed by exactly d (d = 0..cap)?"""
+        H, cap = self.horizon, self.cap
+        possible = np.zeros((H, cap + 1), dtype=bool)
+        for d in np.flatnonzero(self.first > 0):
+            possible[0, min(int(d), cap)] = True
+        for i in range(H - 1):
+            support = np.flatnonzero((self.at_step(self.interarrival, i) > 0).any(axis=(0, 1)))
+            for d in np.flatnonzero(possible[i]):
+                possible[i + 1, np.minimum(int(d) + support, cap)] = True
+        return possible
+
+    @property
+    def max_delay(self) -> int:
+        """The longest delay that can occur (the paper's D − 1)."""
+        return int(np.flatnonzero(self.feasible_delays.any(axis=0))[-1])
+
+    @property
+    def constant(self) -> int | None:
+        """d if every observation is exactly d late, else None."""
+        once = np.flatnonzero(self.feasible_delays.any(axis=0))
+        return int(once[0]) if len(once) == 1 else None
+
+    def shifted(self, k: int) -> DelayLaw:
+        """The same law with every delay longer by k."""
+        first = fold(np.concatenate([np.zeros(min(k, self.horizon)), self.first]), self.horizon)
+        return DelayLaw(self.horizon, first, self.interarrival, min(self.cap + k, self.horizon))
+
+    def longest_wait(self, i: int) -> int:
+        """The largest δ that an agent can meet while it waits for the observation of step i + 1."""
+        return int(np.flatnonzero((self.at_step(self.interarrival, i) > 0).any(axis=(0, 1)))[-1])
+
+    def chance_longer(self, k: int) -> float:
+        """The largest chance, over all ways of acting, that a cap at k changes what the agent sees."""
+        H = self.horizon
+        if k >= self.max_delay or k >= H:
+            return 0.0
+        # worst[d] = the largest chance that some later observation that could still be seen is more than k late
+        worst = np.zeros(k + 1)
+        for i in range(H - 2 - k, -1, -1):
+            pmf = self.at_step(self.interarrival, i)
+            K = pmf.shape[-1]
+            now = np.empty(k + 1)
+            for d in range(k + 1):
+                stay = pmf[..., : max(0, k - d + 1)]
+                beyond = pmf[..., max(0, k - d + 1) :].sum(axis=-1)
+                now[d] = (beyond + stay @ worst[d : d + stay.shape[-1]]).max() if K else 0.0
+            worst = now
+        start = self.first[: k + 1]
+        return float(min(1.0, start @ worst[: len(start)] + self.first[k + 1 :].sum()))
+
+
+def fold(pmf: Floats, H: int) -> Floats:
+    """Put what exceeds H at H: it is only seen after the episode."""
+    if pmf.shape[-1] > H + 1:
+        pmf = np.concatenate([pmf[..., :H], pmf[..., H:].sum(axis=-1, keepdims=True)], axis=-1)
+    return checks.frozen(pmf)

@@ -1,0 +1,354 @@
+"""How observations travel from the process to the agent.
+
+**Delay.** The observation of step i (its state and reward) arrives at time i + d_i, before the action of that time is
+chosen. d_0 has the law `first`, and d_{i+1} = d_i + Δ_i with interarrival Δ_i ≥ 0 drawn from
+`interarrival[i, s_i, a_i, :]`, independent of s_{i+1} given (s_i, a_i). So observations arrive in order, at most one
+a step. What is delayed by H or more is only seen after the episode, so every law is folded at H: heavy tails are fine.
+
+The agent's question is always "does the next one arrive now?". Its answer is the hazard
+
+    θ_i(s, a, δ) = P(Δ_i = δ | Δ_i ≥ δ, s_i = s, a_i = a),      θ = 1 where P(Δ_i ≥ δ | s, a) = 0,
+
+where δ counts the steps since step i's own observation arrived.
+
+A *cap* k replaces d_i by min(d_i, k). The agent then knows at least as much, so the capped value is never lower.
+
+**Loss.** The observation of step h is seen at time h with probability λ_h; otherwise it is lost for good, and the agent
+knows that it was lost. `Loss` draws each observation by itself; `BurstyLoss` draws from a link that is good or bad for a while.
+
+**Late and lossy.** An observation is lost with its rate, otherwise it travels with the delay; the agent learns of a loss at
+the time when the observation would have arrived.
+
+Steps are counted from 0 (see `oldlight.model.mdp`).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from oldlight import checks
+from oldlight.model.channels.channel import Link, steps_of
+from oldlight.model.channels.delay_law import DelayLaw, fold
+from oldlight.model.channels.losses import BurstyLoss, Loss, LossChannel, chances
+
+Floats = NDArray[np.float64]
+
+
+class DelayChannel(Link):
+    """Base of the channels that delay: a subclass says how to write itself out as a `DelayLaw`."""
+
+    def law(self, horizon: int, n_states: int, n_actions: int) -> DelayLaw:
+        raise TypeError(f"{type(self).__name__} does not define law(horizon, n_states, n_actions)")
+
+    def capped(self, max_delay: int) -> DelayChannel:
+        """The same channel with no delay longer than `max_delay`: an agent behind it knows at least as much."""
+        if isinstance(self, ConstantDelay):
+            shorter: DelayChannel = ConstantDelay(min(self.d, checks.whole("max_delay", max_delay)))
+        else:
+            shorter = CappedDelay(self, max_delay)
+        return shorter if self.period_ms is None else shorter.with_period(self.period_ms)
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        """After transport to another process arrays are read-only again."""
+        for name, value in state.items():
+            if isinstance(value, np.ndarray):
+                value.setflags(write=False)
+            object.__setattr__(self, name, value)
+
+
+def _write_out(first: Floats, interarrival: Floats, H: int, S: int, A: int, *, who: str) -> DelayLaw:
+    """Broadcast to (H, S, A, K) without copying, and fold what exceeds H into H."""
+    shape = (1,) * max(0, 4 - interarrival.ndim) + interarrival.shape
+    for axis, name, size in ((0, "steps", H), (1, "states", S), (2, "actions", A)):
+        if len(shape) != 4 or shape[axis] not in (1, size):
+            raise ValueError(
+                f"{who}: interarrival has shape {interarrival.shape}; its axes are (step, state, action, δ), each 1 or the "
+                f"process's own size ({H}, {S}, {A}), and {name} do not fit. For one law per step write law[:, None, None, :]"
+            )
+    return DelayLaw(H, fold(first, H), fold(interarrival.reshape(shape), H), H)
+
+
+@dataclass(frozen=True)
+class ConstantDelay(DelayChannel):
+    """Every observation is exactly d steps late."""
+
+    d: int
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "d", checks.whole("ConstantDelay: d", self.d))
+
+    @classmethod
+    def from_ms(cls, delay_ms: float, *, period_ms: float) -> ConstantDelay:
+        """`delay_ms` milliseconds at a control period of `period_ms`: whole steps, rounded up."""
+        return cls(steps_of(delay_ms, period_ms)).with_period(period_ms)
+
+    def law(self, horizon: int, n_states: int, n_actions: int) -> DelayLaw:
+        first = np.zeros(min(self.d, horizon) + 1)
+        first[-1] = 1.0
+        return _write_out(first, np.ones(1), horizon, n_states, n_actions, who="ConstantDelay")
+
+
+class StochasticDelay(DelayChannel):
+    """Interarrival times from any pmf, per step, state and action if need be.
+
+    interarrival: last axis = P(Δ = 0, 1, ...); it broadcasts to (H, S, A, K). Plain ``[0.7, 0.3]`` is one law for all.
+    first: pmf of d_0; ``[1.0]`` (the first state is seen at once) if None.
+    """
+
+    def __init__(self, interarrival: ArrayLike, *, first: ArrayLike | None = None) -> None:
+        table = checks.numbers("StochasticDelay: interarrival", interarrival)
+        if not 1 <= table.ndim <= 4:
+            raise ValueError(f"interarrival has shape {table.shape}; expected (K,) up to (H, S, A, K)")
+        axes = ("i", "s", "a", "δ")[4 - table.ndim :]
+        self.interarrival = checks.frozen(checks.probability_rows("StochasticDelay: interarrival", table, axes))
+        self.first = checks.frozen(
+            checks.probability_rows("StochasticDelay: first", [1.0] if first is None else first, ("d",))
+        )
+
+    def law(self, horizon: int, n_states: int, n_actions: int) -> DelayLaw:
+        return _write_out(self.first, self.interarrival, horizon, n_states, n_actions, who=type(self).__name__)
+
+    def __eq__(self, other: object) -> bool:
+        if not isinstance(other, StochasticDelay):
+            return NotImplemented
+        return np.array_equal(self.interarrival, other.interarrival) and np.array_equal(self.first, other.first)
+
+    def __hash__(self) -> int:
+        return hash((self.interarrival.tobytes(), self.first.tobytes()))
+
+    def __repr__(self) -> str:
+        shape, first = self.interarrival.shape, np.round(self.first, 6).tolist()
+        shown = np.round(self.interarrival, 6).tolist() if len(shape) == 1 else f"<array {shape}>"
+        return f"StochasticDelay({shown}, first={first})"
+
+
+@dataclass(frozen=True)
+class _IndependentDelay(DelayChannel):
+    """A law of Δ that is the same everywhere; `first` is a pmf of d_0, or "same" for the law of Δ itself."""
+
+    def _tail(self, k: NDArray[np.int64]) -> Floats:
+        """P(Δ ≥ k)."""
+        raise TypeError(f"{type(self).__name__} does not define its tail")
+
+    def _first(self) -> Any:
+        return getattr(self, "first", None)
+
+    def law(self, horizon: int, n_states: int, n_actions: int) -> DelayLaw:
+        tail = self._tail(np.arange(horizon + 1))
+        pmf = np.append(tail[:-1] - tail[1:], tail[-1])  # the last entry holds all of Δ ≥ H
+        first = self._first()
+        start = pmf if isinstance(first, str) else np.array([1.0] if first is None else first)
+        return _write_out(start, pmf, horizon, n_states, n_actions, who=type(self).__name__)
+
+
+def _check_first(who: str, first: Any) -> Any:
+    if first is None or (isinstance(first, str) and first == "same"):
+        return first
+    if isinstance(first, str):
+        raise ValueError(f'{who}: first is {first!r}, expected a pmf of the first delay or "same"')
+    return tuple(float(x) for x in checks.probability_rows(f"{who}: first", first, ("d",)))
+
+
+@dataclass(frozen=True)
+class GeometricDelay(_IndependentDelay):
+    """P(Δ = k) = p·(1−p)^k: at each step the next observation arrives with probability p.
+
+    first: pmf of d_0 (seen at once if None), or "same": then arrivals are a Bernoulli process from the start.
+    """
+
+    p: float
+    first: Any = None
+
+    @classmethod
+    def from_ms(cls, mean_ms: float, *, period_ms: float, first: Any = None) -> GeometricDelay:
+        """The law whose Δ has the mean `mean_ms` milliseconds at a control period of `period_ms`."""
+        mean = checks.positive("mean_ms", mean_ms) / checks.positive("period_ms", period_ms)
+        return cls(1.0 / (1.0 + mean), first).with_period(period_ms)
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "p", checks.probability("GeometricDelay: p", self.p))
+        object.__setattr__(self, "first", _check_first(type(self).__name__, self.first))
+
+    def _tail(self, k: NDArray[np.int64]) -> Floats:
+        return np.asarray((1.0 - self.p) ** k, dtype=np.float64)
+
+
+@dataclass(frozen=True)
+class HeavyTailedDelay(_IndependentDelay):
+    """P(Δ ≥ k) = (1 + k/scale)^(−alpha): a Lomax (Pareto II) law in whole steps; its mean is infinite for alpha ≤ 1."""
+
+    alpha: float
+    scale: float = 1.0
+    first: Any = None
+
+    def __post_init__(self) -> None:
+        for name in ("alpha", "scale"):
+            object.__setattr__(self, name, checks.positive(f"HeavyTailedDelay: {name}", getattr(self, name)))
+        object.__setattr__(self, "first", _check_first(type(self).__name__, self.first))
+
+    def _tail(self, k: NDArray[np.int64]) -> Floats:
+        return np.asarray((1.0 + k / self.scale) ** (-self.alpha), dtype=np.float64)
+
+
+@dataclass(frozen=True)
+class BernoulliDelay(DelayChannel):
+    """The paper's experiment: d_0 = 0, Δ ∈ {0, 1} with P(Δ = 0) = p_zero for the first `steps` steps, 0 afterwards."""
+
+    p_zero: float
+    steps: int = 3
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "p_zero", checks.probability("BernoulliDelay: p_zero", self.p_zero))
+        object.__setattr__(self, "steps", checks.whole("BernoulliDelay: steps", self.steps))
+
+    def law(self, horizon: int, n_states: int, n_actions: int) -> DelayLaw:
+        pmf = np.zeros((horizon, 1, 1, 2))
+        pmf[..., 0] = 1.0
+        pmf[: self.steps] = (self.p_zero, 1.0 - self.p_zero)
+        return _write_out(np.ones(1), pmf, horizon, n_states, n_actions, who="BernoulliDelay")
+
+
+class EmpiricalDelay(DelayChannel):
+    """Laws read off measurements, in whole steps.
+
+    delays: measured delays of a first observation, as samples ``[1, 2, 2, 3]`` or weights ``{1: .31, 2: .59, 3: .10}``.
+    interarrival: measured interarrival times Δ, in the same two forms; if None the delay of an episode stays as it
+    began (the link is slow or fast today). With `interarrival` alone, the first state is seen at once.
+    """
+
+    def __init__(
+        self,
+        delays: Iterable[int] | Mapping[int, float] | None = None,
+        *,
+        interarrival: Iterable[int] | Mapping[int, float] | None = None,
+    ) -> None:
+        if delays is None and interarrival is None:
+            raise ValueError(
+                "EmpiricalDelay needs measured delays or interarrival times, e.g. EmpiricalDelay([1, 2, 2])"
+            )
+        self.first = _histogram("delays", [0] if delays is None else delays)
+        self.interarrival = _histogram("interarrival", [0] if interarrival is None else interarrival)
+
+    @classmethod
+    def from_ms(cls, delays_ms: Iterable[float] | Mapping[float, float], *, period_ms: float) -> EmpiricalDelay:
+        """Measured delays in milliseconds, samples or weights, at a control period of `period_ms`: rounded up to steps."""
+        weights: dict[int, float] = {}
+        for delay, weight in _pairs("delays_ms", delays_ms):
+            late = steps_of(delay, period_ms)
+            weights[late] = weights.get(late, 0.0) + weight
+        return cls(weights).with_period(period_ms)
+
+    def law(self, horizon: int, n_states: int, n_actions: int) -> DelayLaw:
+        return _write_out(self.first, self.interarrival, horizon, n_states, n_actions, who="EmpiricalDelay")
+
+    def __eq__(self, other: object) -> bool:
+        if not isinstance(other, EmpiricalDelay):
+            return NotImplemented
+        return np.array_equal(self.interarrival, other.interarrival) and np.array_equal(self.first, other.first)
+
+    def __hash__(self) -> int:
+        return hash((self.interarrival.tobytes(), self.first.tobytes()))
+
+    def __repr__(self) -> str:
+        shown = [
+            "{" + ", ".join(f"{k}: {p:.6g}" for k, p in enumerate(pmf) if p > 0) + "}"
+            for pmf in (self.first, self.interarrival)
+        ]
+        return f"EmpiricalDelay({shown[0]}, interarrival={shown[1]})"
+
+
+LONGEST = 10**6  # steps: a longer measured delay is a mistake of units
+
+
+def _pairs(name: str, values: Any) -> list[tuple[Any, float]]:
+    """Samples or weights as (value, weight) pairs."""
+    if not isinstance(values, Iterable):
+        raise ValueError(
+            f"EmpiricalDelay: {name} is {values!r}, expected samples [1, 2, 2] or weights {{1: .3, 2: .7}}"
+        )
+    pairs = list(values.items()) if isinstance(values, Mapping) else [(v, 1.0) for v in values]
+    if not pairs:
+        raise ValueError(f"EmpiricalDelay: {name} is empty; expected at least one measurement")
+    return [(k, checks.real(f"EmpiricalDelay: {name}[{k}]", w)) for k, w in pairs]
+
+
+def _histogram(name: str, values: Iterable[int] | Mapping[int, float]) -> Floats:
+    pairs = _pairs(name, values)
+    steps = [checks.whole(f"EmpiricalDelay: {name}: a measured value", k, most=LONGEST) for k, _ in pairs]
+    weights = [w for _, w in pairs]
+    if min(weights) < 0 or sum(weights) <= 0:
+        raise ValueError(f"EmpiricalDelay: {name}: weights {weights[:6]} must be ≥ 0 and not all 0")
+    return checks.frozen(np.bincount(steps, weights) / sum(weights))
+
+
+@dataclass(frozen=True)
+class CappedDelay(DelayChannel):
+    """Another delay channel with min(d_i, max_delay) in place of d_i."""
+
+    channel: DelayChannel
+    max_delay: int
+
+    def __post_init__(self) -> None:
+        if not isinstance(self.channel, DelayChannel):
+            raise TypeError(f"CappedDelay: channel is of type {type(self.channel).__name__}, expected a delay channel")
+        object.__setattr__(self, "max_delay", checks.whole("CappedDelay: max_delay", self.max_delay))
+
+    def law(self, horizon: int, n_states: int, n_actions: int) -> DelayLaw:
+        inner = self.channel.law(horizon, n_states, n_actions)
+        cap = min(inner.cap, self.max_delay)
+        first = inner.first
+        if len(first) > cap + 1:
+            first = checks.frozen(np.append(first[:cap], first[cap:].sum()))
+        return DelayLaw(horizon, first, inner.interarrival, cap)
+
+
+@dataclass(frozen=True, init=False)
+class Lossy(Link):
+    """Late and lossy: each observation is lost, or travels with `delay`. Give seen = λ, rate = 1 − λ, or loss = a channel."""
+
+    delay: DelayChannel
+    loss: LossChannel
+
+    def __init__(
+        self,
+        delay: DelayChannel,
+        *,
+        seen: ArrayLike | None = None,
+        rate: ArrayLike | None = None,
+        loss: LossChannel | None = None,
+    ) -> None:
+        if not isinstance(delay, DelayChannel):
+            hint = f"; did you mean ConstantDelay({delay})?" if isinstance(delay, int) else ""
+            raise TypeError(f"Lossy: delay is of type {type(delay).__name__}, expected a delay channel{hint}")
+        if sum(x is not None for x in (seen, rate, loss)) != 1:
+            raise ValueError("Lossy takes exactly one of seen=λ, rate=1−λ and loss=Loss(...) or BurstyLoss(...)")
+        if loss is None:
+            loss = Loss(seen=chances("Lossy", seen, rate))
+        elif not isinstance(loss, LossChannel):
+            raise TypeError(f"Lossy: loss is of type {type(loss).__name__}, expected Loss(...) or BurstyLoss(...)")
+        object.__setattr__(self, "delay", delay)
+        object.__setattr__(self, "loss", loss)
+
+
+Channel = DelayChannel | LossChannel | Lossy
+
+__all__ = [
+    "BernoulliDelay",
+    "BurstyLoss",
+    "CappedDelay",
+    "Channel",
+    "ConstantDelay",
+    "DelayChannel",
+    "EmpiricalDelay",
+    "GeometricDelay",
+    "HeavyTailedDelay",
+    "Loss",
+    "LossChannel",
+    "Lossy",
+    "StochasticDelay",
+]

@@ -1,0 +1,299 @@
+"""The interaction protocol (Protocol 1 of the paper), compiled: thousands of episodes at a time.
+
+For each time h = 0..H−1 of an episode:
+  1. what arrives at time h reaches the agent, in order and at most one: the next observation, or the news that it is lost
+     (under loss alone, that of step h itself);
+  2. the agent acts a_h on what it knows;
+  3. the process moves: s_{h+1} ~ P_h(·|s_h, a_h); the link decides when, or whether, that state is seen.
+At the end of the episode, under delay every observation still under way is revealed; under loss nothing is.
+
+Episodes are played in chunks of fixed size, each with its own generators made from (seed, chunk, purpose). So the seed
+alone decides the result, whatever the number of threads, and the process, the link and the policy draw from separate
+streams: the same seed gives the same luck to two channels or two policies.
+"""
+
+from __future__ import annotations
+
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from oldlight import checks
+from oldlight.machine import thread_count
+from oldlight.model.information import Information, Layout
+from oldlight.model.policies import (
+    BlackoutPolicy,
+    MarkovPolicy,
+    Policy,
+    TablePolicy,
+    chances_of,
+    made_for_another,
+    not_a_policy,
+    same_layout,
+)
+from oldlight.model.problem import ImpairedMDP, checked_problem
+from oldlight.model.successors import Successors
+
+Floats = NDArray[np.float64]
+Ints = NDArray[np.int64]
+CHUNK = 4096
+
+
+@dataclass(frozen=True, eq=False)
+class Simulation:
+    """Played episodes. `returns[e]`; mean_reward[h]: earned at step h on average; ages[h, m]: how often the newest visible
+    state was m steps old at time h, last column: nothing seen yet.
+
+    With record=True also states[e, i], actions[e, i], arrivals[e, i] for step i − lead: the truth, what was done, and
+    when the observation arrived (at H or later: after the episode; −1: lost).
+    """
+
+    returns: Floats
+    mean_reward: Floats
+    ages: Ints
+    lead: int
+    states: NDArray[np.int32] | None = None
+    actions: NDArray[np.int32] | None = None
+    arrivals: NDArray[np.int32] | None = None
+
+    @property
+    def mean(self) -> float:
+        return float(self.returns.mean())
+
+    @property
+    def half_width(self) -> float:
+        """Half of a 95% confidence interval of the mean return."""
+        n = len(self.returns)
+        return float(1.959963984540054 * self.returns.std(ddof=1) / np.sqrt(n)) if n > 1 else float("inf")
+
+    @property
+    def revealed(self) -> NDArray[np.int32]:
+        """The states the agent knows after the episode: all of them under delay; −1 for lost ones under loss."""
+        if self.states is None or self.arrivals is None:
+            raise ValueError("nothing was recorded; call simulate(..., record=True)")
+        return np.where(self.arrivals == -1, np.int32(-1), self.states)
+
+    def __repr__(self) -> str:
+        return f"Simulation({len(self.returns):,} episodes, mean return {self.mean:.6g} ± {self.half_width:.2g})"
+
+
+def simulate(
+    problem: ImpairedMDP,
+    policy: Policy | MarkovPolicy,
+    episodes: int,
+    *,
+    seed: int,
+    record: bool = False,
+    threads: int | None = None,
+) -> Simulation:
+    """Play `episodes` episodes. A MarkovPolicy is played as if nothing were impaired (it sees the current state)."""
+    checked_problem(problem, "simulate")
+    N = checks.whole("episodes", episodes, least=1)
+    checks.whole("seed", seed)
+    world = World(problem)
+    player = world.player(policy)
+    chunks = [(c, min(CHUNK, N - c * CHUNK)) for c in range(-(-N // CHUNK))]
+    workers = thread_count() if threads is None else checks.whole("threads", threads, least=1)
+    if player.asks:
+        workers = 1  # a Python policy is asked from one thread only
+
+    def played(chunk: tuple[int, int]) -> tuple[Any, ...]:
+        part = world.play(player, world.draw(seed, chunk[0], player), chunk[1])
+        return part if record else part[:3]
+
+    pool = ThreadPoolExecutor(workers)
+    try:
+        parts = list(pool.map(played, chunks))
+    finally:
+        pool.shutdown(cancel_futures=True)  # Ctrl-C waits for no more than what is being played
+    joined: list[Any] = [np.concatenate([p[k].T for p in parts]) if record else None for k in (3, 4, 5)]
+    return Simulation(
+        np.concatenate([p[0] for p in parts]),
+        np.sum([p[1] for p in parts], axis=0) / N,
+        np.sum([p[2] for p in parts], axis=0),
+        problem.lead,
+        *joined,
+    )
+
+
+@dataclass(frozen=True, eq=False)
+class Player:
+    """A policy as the arrays that the kernels read."""
+
+    mode: int
+    policy: Any
+    table: NDArray[Any]
+    chances: Floats
+    offset: Ints
+    root: Ints
+    pending: Ints
+    late: int = 0
+
+    @property
+    def asks(self) -> bool:
+        """Must the policy be asked in Python?"""
+        return self.mode == _GIVEN
+
+
+@dataclass(frozen=True, eq=False)
+class Draws:
+    """The luck of a chunk of episodes, axes (step, episode): of the process, the link and the policy."""
+
+    state: Floats
+    link: Floats
+    action: Floats
+    lost: NDArray[np.bool_]
+
+    def one(self, e: int) -> Draws:
+        """The luck of episode e alone."""
+        column = [
+            np.ascontiguousarray(x[:, e : e + 1]) if x.shape[1] > 1 else x for x in (self.state, self.link, self.action)
+        ]
+        lost = np.ascontiguousarray(self.lost[:, e : e + 1]) if self.lost.shape[1] > 1 else self.lost
+        return Draws(column[0], column[1], column[2], lost)
+
+
+_GIVEN = 4
+_NO_TABLE = np.zeros(0, dtype=np.uint8)
+
+
+class World:
+    """A problem as the arrays that the kernels read."""
+
+    def __init__(self, problem: ImpairedMDP) -> None:
+        from oldlight.kernels import episodes as kernels
+
+        self.problem, self.kernels = problem, kernels
+        mdp, law = problem.mdp, problem.law
+        H, S, A = problem.horizon, problem.n_states, problem.n_actions
+        steps = [Successors.of(P) for P in (mdp.transitions[:1] if mdp.stationary_transitions else mdp.transitions)]
+        width = max(step.index.shape[1] for step in steps)
+        self.index = np.zeros((len(steps), S * A, width), dtype=np.int64)
+        self.cumulative = np.full((len(steps), S * A, width), 2.0)
+        for i, step in enumerate(steps):
+            order = np.argsort(-step.weight, axis=1, kind="stable")  # likely successors are found first
+            n = order.shape[1]
+            self.index[i, :, :n] = np.take_along_axis(step.index, order, axis=1)
+            self.cumulative[i, :, :n] = cumulative_of(np.take_along_axis(step.weight, order, axis=1))
+        self.rewards = np.array(mdp.rewards)
+        self.initial = cumulative_of(problem.initial)
+        self.first, self.links, self.cap = cumulative_of(law.first), cumulative_of(law.interarrival), law.cap
+        self.draws_link = self.links.shape[3] > 1 or len(self.first) > 1
+        self.layout = None if problem.seen is not None else Layout.of(problem)
+        with np.errstate(over="ignore"):  # codes of queues too long for a table are never used
+            self.powers = np.cumprod(np.append(1, np.full(problem.lead + H, A)), dtype=np.int64)
+
+    def player(self, policy: Policy | MarkovPolicy) -> Player:
+        """The policy, ready to be played here; refused if it was made for another problem."""
+        k, problem = self.kernels, self.problem
+        H, S, A = problem.horizon, problem.n_states, problem.n_actions
+        chances, offset, root = np.zeros((0, 0)), np.zeros((1, 1, 1), dtype=np.int64), np.zeros(H, dtype=np.int64)
+        pending = np.array(problem.pending[:H], dtype=np.int64)
+        if isinstance(policy, MarkovPolicy):
+            _fits(policy.actions.shape == (H, S) and policy.n_actions == A, policy, problem)
+            return Player(k.MARKOV, policy, _flat(policy.actions), chances, offset, root, pending[:0])
+        if isinstance(policy, TablePolicy):
+            _fits(self.layout is not None and same_layout(policy.layout, self.layout), policy, problem)
+            offset, root = policy.layout.offset, policy.layout.root
+            if policy.actions is not None:
+                return Player(k.TABLE, policy, _flat(policy.actions), chances, offset, root, pending)
+            assert policy.chances is not None
+            return Player(k.CHANCES, policy, _NO_TABLE, np.ascontiguousarray(policy.chances), offset, root, pending)
+        if isinstance(policy, BlackoutPolicy):
+            _fits(policy.fits(problem), policy, problem)
+            return Player(k.BLACKOUT, policy, _flat(policy.sequences), chances, offset, root, pending, policy.late)
+        if hasattr(policy, "probabilities"):
+            return Player(k.GIVEN, policy, _NO_TABLE, chances, offset, root, pending)
+        raise not_a_policy(policy)
+
+    def draw(self, seed: int, chunk: int, player: Player | None = None) -> Draws:
+        """The luck of chunk number `chunk`; always that of a full chunk, so that more episodes do not change the first."""
+        problem, H = self.problem, self.problem.horizon
+        state_rng, link_rng, action_rng = (
+            np.random.Generator(np.random.SFC64(np.random.SeedSequence(seed, spawn_key=(chunk, purpose))))
+            for purpose in range(3)
+        )
+        state = state_rng.random((problem.lead + H, CHUNK))
+        link = link_rng.random((H, CHUNK)) if self.draws_link else np.zeros((1, 1))
+        lost = np.zeros((1, 1), dtype=np.bool_)
+        if problem.loss is not None:
+            lost = problem.loss.lost(link_rng, H, CHUNK)
+            if H == 1:  # one row means that nothing is lost: two say which
+                lost = np.concatenate([lost, lost])
+        wanted = problem.lead or player is None or player.mode in (self.kernels.CHANCES, self.kernels.GIVEN)
+        action = action_rng.random((problem.lead + H, CHUNK)) if wanted else np.zeros((1, 1))
+        return Draws(state, link, action, lost)
+
+    def play(self, player: Player, draws: Draws, n: int) -> tuple[Any, ...]:
+        """n episodes with the given luck: returns, rewards by step, ages, and states, actions, arrivals (step, episode)."""
+        k, problem = self.kernels, self.problem
+        H, A, lead = problem.horizon, problem.n_actions, problem.lead
+        states, actions, settles = np.zeros((3, lead + H, n), dtype=np.int32)
+        agent = np.zeros((5, n), dtype=np.int64)
+        returns, earned = np.zeros(n), np.zeros(H)
+        ages = np.zeros((H, lead + H + 1), dtype=np.int64)
+        luck = (draws.lost, draws.state, draws.link, draws.action)
+        k.begin(
+            self.initial,
+            self.index,
+            self.cumulative,
+            self.first,
+            self.cap,
+            lead,
+            A,
+            *luck,
+            states,
+            actions,
+            settles,
+            agent,
+        )
+        model = (self.index, self.cumulative, self.rewards, self.links, self.cap, lead, player.late, self.powers)
+        table = (player.pending, player.offset, player.root, player.table, player.chances)
+        rows = (*luck, states, actions, settles, agent, returns, earned, ages)
+        if player.asks:
+            for h in range(H):
+                actions[lead + h] = self._ask(player.policy, h, draws.action[lead + h, :n], states, actions, agent)
+                k.play(k.GIVEN, h, h + 1, *model, *table, *rows)
+        else:
+            k.play(player.mode, 0, H, *model, *table, *rows)
+        arrivals = settles if problem.loss is None else np.where(draws.lost[:H, :n], np.int32(-1), settles)
+        return returns, earned, ages, states, actions, arrivals
+
+    def _ask(self, policy: Policy, h: int, u: Floats, states: Any, actions: Any, agent: Ints) -> Ints:
+        """The actions of a policy written in Python: each different information state of the chunk is asked once."""
+        lead = self.problem.lead
+        if h < self.problem.actuation:
+            return np.full(len(u), self.problem.pending[h])
+        known: dict[Information, Floats] = {}
+        chosen = np.empty(len(u), dtype=np.int64)
+        for e, (t, m, _, waited, _) in enumerate(agent.T.tolist()):
+            queue = tuple(actions[lead + h - m : lead + h, e].tolist())
+            if t < -lead:
+                info = Information.nothing_seen(queue)
+            else:
+                info = Information(h, t, int(states[lead + t, e]), queue, waited)
+            cumulative = known.get(info)
+            if cumulative is None:
+                cumulative = known[info] = cumulative_of(chances_of(self.problem, policy, info))
+            chosen[e] = np.searchsorted(cumulative, u[e], side="right")
+        return chosen
+
+
+def cumulative_of(pmf: Floats) -> Floats:
+    """Running sums along the last axis; from the last positive entry on, more than any draw."""
+    total = np.cumsum(pmf, axis=-1)
+    left = np.cumsum(pmf[..., ::-1] > 0, axis=-1)[..., ::-1]  # positive entries from here on
+    return np.ascontiguousarray(np.where(left <= 1, np.where(pmf > 0, 2.0, total), total) + 2.0 * (left == 0))
+
+
+def _flat(table: NDArray[Any]) -> NDArray[Any]:
+    flat = np.ascontiguousarray(table).reshape(-1)
+    return flat if flat.flags.writeable else flat.copy()
+
+
+def _fits(good: bool, policy: Any, problem: ImpairedMDP) -> None:
+    if not good:
+        raise made_for_another(policy, problem)

@@ -1,0 +1,307 @@
+"""A plan tried on a real link: a plant, a relay and a controller as three processes that talk UDP on loopback.
+
+    result = run_testbed(problem, solve(problem).policy, episodes=500, seed=1)
+    print(result)              # the mean return with its confidence interval, beside the value that `evaluate` predicts
+    run_testbed(problem, policy, link=read_trace("link.csv"))        # delayed and lost as it was measured; .fit(20): at 20 ms a tick
+    run_testbed(problem, policy, period_ms=10, episodes=50)          # by the wall clock, a tick every 10 ms
+
+The relay really holds and really drops datagrams, by the problem's channel, by another one, or by a recorded trace: each
+episode then begins at a random message of it, and delays are put in order as `oldlight.traces.fit` has it (`in_order=False`: each
+arrives when it did). The controller runs the policy through `oldlight.control`. Ticks are in lock-step, so that a seed gives the
+same result every time, or by the wall clock (`period_ms`). `oldlight.testbed.processes` says what each process does.
+
+The run is bounded: in episodes, in tries of a tick, in time (`timeout`); ports are chosen by the system; whatever happens, the
+processes are gone when `run_testbed` returns or raises.
+
+Use it from a module or a script with the usual `if __name__ == "__main__":`, because processes are spawned.
+"""
+
+from __future__ import annotations
+
+import pickle
+import signal
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass, field
+from multiprocessing import get_context
+from multiprocessing.connection import wait
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from oldlight import checks
+from oldlight.control import Controller
+from oldlight.control.policy_arrays import ASKED
+from oldlight.model.channels import Channel, DelayChannel, LossChannel, Lossy
+from oldlight.model.policies import Policy
+from oldlight.model.problem import ImpairedMDP, checked_problem
+from oldlight.planning.evaluation import Evaluation, evaluate
+from oldlight.testbed.processes import IN_STEP, IN_TIME
+from oldlight.testbed.wire import CONTROLLER, PLANT, RELAY, Leash, Port, Recorded, Setup, Stopped
+from oldlight.traces import Fit, Trace
+
+Floats = NDArray[np.float64]
+ROLES = (RELAY, CONTROLLER, PLANT)
+START = 20.0  # seconds for the processes to begin
+REST = 0.2  # seconds before tick 0 of a run by the wall clock
+
+
+@dataclass(frozen=True, eq=False)
+class TestbedResult:
+    """`returns[e]` of the episodes played, and `predicted`, the value of the policy behind the link that was planned for: `planned`,
+    if the relay did something else; None if that is what it did.
+
+    counts: datagrams by what became of them; report: the controller's own (`oldlight.control.Report`). disturbed: episodes in
+    which something came at another tick than it should, or an action too late (by the wall clock only).
+    """
+
+    __test__ = False  # not a test, whatever its name begins with
+
+    returns: Floats
+    predicted: Evaluation
+    link: str
+    period_ms: float | None
+    seconds: float
+    disturbed: int
+    counts: dict[str, int] = field(default_factory=dict)
+    report: dict[str, int] = field(default_factory=dict)
+    planned: str | None = None
+
+    @property
+    def mean(self) -> float:
+        return float(self.returns.mean())
+
+    @property
+    def half_width(self) -> float:
+        """Half of a 95% confidence interval of the mean return."""
+        return float(1.959963984540054 * self.returns.std(ddof=1) / np.sqrt(len(self.returns)))
+
+    @property
+    def agrees(self) -> bool | None:
+        """Is the predicted value within the interval (and the prediction's own, if it has one)? None behind another link than
+        the planned one, where it need not be."""
+        if self.planned is not None:
+            return None
+        return (
+            abs(self.mean - self.predicted.value) <= float(np.hypot(self.half_width, self.predicted.half_width)) + 1e-9
+        )
+
+    def to_dict(self) -> dict[str, Any]:
+        """Plain JSON values."""
+        return {
+            "episodes": len(self.returns),
+            "mean": self.mean,
+            "half_width": self.half_width,
+            "predicted": self.predicted.value,
+            "predicted_half_width": self.predicted.half_width,
+            "agrees": self.agrees,
+            "link": self.link,
+            "planned": self.planned or self.link,
+            "period_ms": self.period_ms,
+            "seconds": self.seconds,
+            "disturbed": self.disturbed,
+            "counts": dict(self.counts),
+            "controller": dict(self.report),
+            "returns": self.returns.tolist(),
+        }
+
+    def __str__(self) -> str:
+        clock = "in lock-step" if self.period_ms is None else f"a tick every {self.period_ms:g} ms"
+        verdict = f": {'within' if self.agrees else 'OUTSIDE'} the interval"
+        if self.planned is not None:
+            verdict = f" behind the planned link, {self.planned}"
+        own = "exact" if self.predicted.exact else f"± {self.predicted.half_width:.4g}"
+        lines = [
+            f"{len(self.returns):,} episodes over UDP on loopback, {clock}, {self.seconds:.1f} s, behind {self.link}",
+            f"  return     {self.mean:.5g} ± {self.half_width:.3g} (95%)",
+            f"  predicted  {self.predicted.value:.5g} ({own}){verdict}",
+            "  datagrams  " + ", ".join(f"{name} {n:,}" for name, n in self.counts.items()),
+            "  controller " + ", ".join(f"{name.replace('_', ' ')} {n:,}" for name, n in self.report.items() if n),
+        ]
+        if self.disturbed:
+            lines.append(f"  disturbed  {self.disturbed} episodes: this machine did not keep to the ticks")
+        return "\n".join(lines)
+
+
+def run_testbed(
+    problem: ImpairedMDP,
+    policy: Policy,
+    *,
+    episodes: int = 300,
+    link: Channel | Trace | Fit | None = None,
+    in_order: bool = True,
+    seed: int = 0,
+    period_ms: float | None = None,
+    timeout: float | None = None,
+) -> TestbedResult:
+    """Play `episodes` episodes over a real link; see the module's text.
+
+    link: what the relay does: the problem's channel if None, another channel, or a recorded Trace, in ticks of `period_ms`, else of
+        the problem's own, else of the trace's sending interval; trace.fit(20) says that its ticks are 20 ms.
+    period_ms: milliseconds of a tick by the wall clock; None for lock-step.
+    timeout: seconds for everything (computed from the number of ticks if None); TimeoutError beyond.
+    """
+    checked_problem(problem, "run_testbed")
+    n = checks.whole("episodes", episodes, least=2)
+    checks.whole("seed", seed)
+    tick = None if period_ms is None else checks.positive("period_ms", period_ms)
+    ticks = n * (problem.horizon + 1)
+    allowed = 60.0 + (0.02 * ticks if tick is None else 2e-3 * tick * ticks) if timeout is None else timeout
+    seconds = checks.positive("timeout", allowed)
+    controller = Controller(problem, policy, seed=seed)
+    if controller.tables.kind == ASKED:
+        _can_travel(controller)
+    made = relay_of(problem, link, in_order=in_order, period_ms=tick)
+    predicted = evaluate(problem, policy)
+    began = time.monotonic()
+    setup = Setup(problem, controller, made, n, seed, None if tick is None else tick / 1e3, began + seconds)
+    found = _run(setup)
+    plant, acting = found[PLANT], found[CONTROLLER]
+    counts = {"sent": sum(one["sent"] for one in found.values())}
+    for name in ("observations", "forwarded", "dropped", "repeated", "missed", "mistimed"):
+        for one in found.values():
+            if name in one:
+                counts[name] = one[name]
+    disturbed = len(set().union(*(one.get("disturbed", ()) for one in found.values())))
+    shown = repr(problem.channel if link is None else link)
+    if isinstance(link, Trace | Fit):
+        shown = link.source if isinstance(link, Trace) else f"{link.trace.source} at {link.period_ms:g} ms a tick"
+    planned = None if made == problem.channel else repr(problem.channel)
+    took = time.monotonic() - began
+    return TestbedResult(plant["returns"], predicted, shown, tick, took, disturbed, counts, acting["report"], planned)
+
+
+def _can_travel(controller: Controller) -> None:
+    """A policy that is asked goes to another process as it is; a function inside a function cannot."""
+    try:
+        pickle.dumps(controller)
+    except (pickle.PicklingError, AttributeError, TypeError) as error:
+        raise TypeError(
+            f"the policy cannot be sent to another process ({error}); use a function of a module, or make a table of it: "
+            "oldlight.model.policies.tabulate(problem, policy)"
+        ) from None
+
+
+def relay_of(
+    problem: ImpairedMDP, link: Any, *, in_order: bool = True, period_ms: float | None = None
+) -> Channel | Recorded:
+    """What the relay does, checked."""
+    if link is None:
+        return problem.channel
+    if problem.lead and link != problem.channel:
+        raise ValueError("a warm start knows a past that came over the planned link; behind another one use start=None")
+    if isinstance(link, Trace):
+        link = link.fit(period_ms or problem.period_ms, horizon=problem.horizon)
+    if isinstance(link, Fit):
+        if len(link.late) < problem.horizon:
+            raise ValueError(
+                f"{link.trace.source} has {len(link.late)} ticks, fewer than an episode: {problem.horizon}"
+            )
+        return Recorded(link.late, link.lost, in_order)
+    if not isinstance(link, DelayChannel | LossChannel | Lossy):
+        raise TypeError(f"link is of type {type(link).__name__}, expected a channel, a Trace or its fit")
+    problem.behind(link)  # refused here if it does not fit
+    return link
+
+
+def _run(setup: Setup) -> dict[str, dict[str, Any]]:
+    """Start the processes, wait for the plant, collect what each has to say."""
+    with _processes(setup) as pipes:
+        ports = {role: _heard({role: pipe}, role, START) for role, pipe in pipes.items()}
+        begin = time.monotonic() + REST
+        for pipe in pipes.values():
+            pipe.send((ports, begin))
+        found = {PLANT: _heard(pipes, PLANT, max(setup.deadline - time.monotonic(), 0.0) + 1.0)}
+        for role in (RELAY, CONTROLLER):  # each alone: the others may be gone already
+            pipes[role].send("stop")
+            found[role] = _heard({role: pipes[role]}, role, 5.0)
+        return found
+
+
+def _heard(pipes: dict[str, Any], role: str, seconds: float) -> Any:
+    """What `role` says next; an error of any process is raised here."""
+    until = time.monotonic() + seconds
+    while True:
+        for ready in wait([*pipes.values()], max(0.0, until - time.monotonic())):
+            name = next(name for name, pipe in pipes.items() if pipe is ready)
+            try:
+                kind, said = pipes[name].recv()
+            except EOFError:
+                raise RuntimeError(
+                    f"the {name} process ended before its work was done; is the script that calls run_testbed guarded by "
+                    'if __name__ == "__main__":?'
+                ) from None
+            if kind == "late":
+                raise TimeoutError(f"the testbed's {name}: {said}")
+            if kind == "error":
+                raise RuntimeError(f"the testbed's {name} failed: {said}")
+            if name == role:
+                return said
+        if time.monotonic() >= until:
+            raise TimeoutError(f"the testbed's {role} did not answer in {seconds:.3g} s")
+
+
+@contextmanager
+def _processes(setup: Setup) -> Iterator[dict[str, Any]]:
+    """The three processes by name, with the pipe to each; gone at the end, whatever happens."""
+    context = get_context("spawn")
+    pipes: dict[str, Any] = {}
+    running: list[Any] = []
+    try:
+        for role in ROLES:
+            pipes[role], theirs = context.Pipe()
+            process = context.Process(target=_child, args=(role, setup, theirs), name=f"testbed {role}", daemon=True)
+            process.start()
+            running.append(process)
+            theirs.close()
+        yield pipes
+    finally:
+        for pipe in pipes.values():
+            pipe.close()  # whoever still runs sees the end of its leash
+        for process in running:
+            process.join(1.0)
+            if process.is_alive():
+                process.terminate()
+                process.join(1.0)
+            if process.is_alive():
+                process.kill()
+                process.join()
+            process.close()
+
+
+def _child(role: str, setup: Setup, pipe: Any) -> None:
+    """One process: open a port, say which, begin when told, and report."""
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # the one that started us hears Ctrl-C, and stops us
+    port = Port(Leash(pipe, setup.deadline), setup)
+    counts: dict[str, Any] = {}
+    try:
+        pipe.send(("port", port.number))
+        if not pipe.poll(START):
+            return
+        port.peers, begin = pipe.recv()
+        try:
+            (IN_STEP if setup.period_s is None else IN_TIME)[role](port, setup, begin, counts)
+        except Stopped:
+            pipe.recv()  # the word, or the end of the pipe
+        if role == CONTROLLER:
+            counts["report"] = setup.controller.report().to_dict()
+        pipe.send(("done", counts | {"sent": port.sent}))
+    except TimeoutError as error:
+        _tell(pipe, "late", str(error))
+    except (EOFError, OSError):
+        return  # nobody is there any more
+    except Exception as error:
+        _tell(pipe, "error", f"{type(error).__name__}: {error}")
+    finally:
+        port.close()
+        pipe.close()
+
+
+def _tell(pipe: Any, kind: str, what: str) -> None:
+    with suppress(OSError):  # nobody may be there any more
+        pipe.send((kind, what))
+
+
+__all__ = ["TestbedResult", "run_testbed"]

@@ -1,0 +1,205 @@
+"""What the processes of a testbed share: datagrams, a leash, and how the relay delays and drops.
+
+A datagram is one JSON object on loopback UDP. A process listens on a port that the system chose. It looks at the sender first, and
+reads nothing from anybody but its peers; of those it ignores what it cannot read, and what is not of a form that it waits for
+(`FIELDS`: whole numbers in their ranges). Every wait is short, and between waits a process looks at its leash: the pipe from the
+process that started it (a word on it, or its end, means stop) and the time by which all must be over.
+"""
+
+from __future__ import annotations
+
+import json
+import select
+import socket
+import time
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from oldlight import files
+from oldlight.model.channels import Channel, ConstantDelay, LossChannel, Lossy
+from oldlight.model.problem import ImpairedMDP
+
+Message = dict[str, Any]
+Forms = Mapping[str, tuple[str, ...]]  # of each kind of message the fields that it has
+GLANCE = 0.05  # seconds between two looks at the leash
+PLANT, RELAY, CONTROLLER = "plant", "relay", "controller"
+
+
+class Stopped(Exception):
+    """The leash was pulled."""
+
+
+@dataclass(frozen=True, eq=False)
+class Recorded:
+    """A trace in ticks: late[i] and lost[i] of each message, and whether they are to be put in order."""
+
+    late: NDArray[np.int64]
+    lost: NDArray[np.bool_]
+    in_order: bool
+
+
+@dataclass(frozen=True, eq=False)
+class Setup:
+    """What every process is told. period_s: seconds of a tick of the wall clock, or None for lock-step."""
+
+    problem: ImpairedMDP
+    controller: Any
+    link: Channel | Recorded
+    episodes: int
+    seed: int
+    period_s: float | None
+    deadline: float  # time.monotonic() by which all must be over
+    patience: float = 0.25  # seconds before a tick without an answer is sent again
+    tries: int = 40
+
+    def generator(self, purpose: int, episode: int) -> np.random.Generator:
+        """The luck of one process in one episode."""
+        return np.random.default_rng(np.random.SeedSequence(self.seed, spawn_key=(purpose, episode)))
+
+    def tick_time(self, begin: float, episode: int, h: float) -> float:
+        """When tick h of an episode is, in real time; a tick of rest stands between episodes."""
+        assert self.period_s is not None
+        return begin + (episode * (self.problem.horizon + 1) + h) * self.period_s
+
+
+def _in(value: Any, low: int, high: int) -> bool:
+    return type(value) is int and low <= value < high
+
+
+def _before(row: Any, setup: Setup) -> bool:
+    """[state, action] of the step before, or [None, None]."""
+    problem = setup.problem
+    sizes = (problem.n_states, problem.n_actions)
+    return (
+        isinstance(row, list)
+        and len(row) == 2
+        and all(x is None or _in(x, 0, n) for x, n in zip(row, sizes, strict=True))
+    )
+
+
+def _seen(row: Any, setup: Setup) -> bool:
+    """[step, state, state before, action before]."""
+    good = isinstance(row, list) and len(row) == 4 and FIELDS["step"](row[0], setup) and FIELDS["state"](row[1], setup)
+    return good and _before(row[2:], setup)
+
+
+def _each(good: Callable[[Any, Setup], bool]) -> Callable[[Any, Setup], bool]:
+    return lambda value, setup: isinstance(value, list) and all(good(each, setup) for each in value)
+
+
+_actions = _each(lambda value, setup: _in(value, 0, setup.problem.n_actions))
+FIELDS: dict[str, Callable[[Any, Setup], bool]] = {  # of each field of a message: is it what it should be?
+    "e": lambda value, setup: _in(value, 0, setup.episodes),
+    "h": lambda value, setup: _in(value, 0, setup.problem.horizon),
+    "a": lambda value, setup: _in(value, 0, setup.problem.n_actions),
+    "step": lambda value, setup: _in(value, -setup.problem.lead, setup.problem.horizon),
+    "state": lambda value, setup: _in(value, 0, setup.problem.n_states),
+    "before": _before,
+    "new": _each(_seen),
+    "past": lambda value, setup: _actions(value, setup) and len(value) == setup.problem.lead,
+    "steps": _each(lambda value, setup: _in(value, -setup.problem.lead, setup.problem.horizon)),
+    "due": lambda value, setup: type(value) is int,
+}
+
+
+class Leash:
+    """The pipe to the process that started this one, and the time by which all must be over."""
+
+    def __init__(self, pipe: Any, deadline: float) -> None:
+        self.pipe, self.deadline = pipe, deadline
+
+    def check(self) -> None:
+        if time.monotonic() > self.deadline:
+            raise TimeoutError("the time for the whole run is over")
+        if self.pipe.poll(0):
+            raise Stopped
+
+
+class Port:
+    """A UDP socket on loopback, and the addresses of its peers by name."""
+
+    def __init__(self, leash: Leash, setup: Setup) -> None:
+        self.leash, self.setup = leash, setup
+        self.socket = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
+        self.socket.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 2**20)
+        self.socket.bind(("127.0.0.1", 0))
+        self.socket.setblocking(False)
+        self.number = int(self.socket.getsockname()[1])
+        self.peers: dict[str, int] = {}
+        self.sent = 0
+
+    def send(self, peer: str, message: Message) -> None:
+        self.socket.sendto(json.dumps(message, separators=(",", ":")).encode(), ("127.0.0.1", self.peers[peer]))
+        self.sent += 1
+
+    def receive(self, until: float, forms: Forms) -> Message | None:
+        """The next message from a peer of one of these forms, or None when it is `until` (time.monotonic())."""
+        while True:
+            self.leash.check()
+            left = until - time.monotonic()
+            if select.select([self.socket], [], [], min(max(left, 0.0), GLANCE))[0]:
+                message = self._taken(forms)
+                if message is not None:
+                    return message
+            if left <= 0:  # also while strangers send one datagram after the other
+                return None
+
+    def _taken(self, forms: Forms) -> Message | None:
+        try:
+            data, (host, number) = self.socket.recvfrom(65536)
+            if host != "127.0.0.1" or number not in self.peers.values():
+                return None
+            message = files.json_of(data)
+        except (OSError, ValueError):
+            return None
+        kind = message.get("kind") if isinstance(message, dict) else None
+        if not isinstance(kind, str) or kind not in forms:
+            return None
+        good = all(FIELDS[name](message.get(name), self.setup) for name in forms[kind])
+        return message if good else None
+
+    def close(self) -> None:
+        self.socket.close()
+
+
+class Delays:
+    """How late each observation of an episode is, in ticks, or None if it is lost: drawn from the link's law, or as recorded."""
+
+    def __init__(self, setup: Setup) -> None:
+        self.setup, problem, link = setup, setup.problem, setup.link
+        if isinstance(link, Recorded):
+            return
+        delay = link.delay if isinstance(link, Lossy) else ConstantDelay(0) if isinstance(link, LossChannel) else link
+        self.loss = link.loss if isinstance(link, Lossy) else link if isinstance(link, LossChannel) else None
+        self.law = delay.law(problem.horizon, problem.n_states, problem.n_actions)
+
+    def begin(self, episode: int) -> None:
+        setup, H = self.setup, self.setup.problem.horizon
+        self.rng = setup.generator(1, episode)
+        self.d = 0
+        if isinstance(setup.link, Recorded):
+            self.start = int(self.rng.integers(0, len(setup.link.late) - H + 1))
+        else:
+            self.lost = np.zeros(H, dtype=bool) if self.loss is None else self.loss.lost(self.rng, H, 1)[:, 0]
+
+    def of(self, step: int, state_before: int | None, action_before: int | None) -> int | None:
+        """The delay of the next step in order; what the process was in and did the step before decides the law."""
+        link, lead = self.setup.link, self.setup.problem.lead
+        if isinstance(link, Recorded):
+            i = self.start + step
+            self.d = max(self.d, int(link.late[i])) if link.in_order else int(link.late[i])
+            return None if link.lost[i] else self.d
+        if step == -lead:
+            self.d = min(int(self.rng.choice(len(self.law.first), p=self.law.first)), self.law.cap)
+        if step <= 0:
+            return lead if lead else None if self.lost[0] else self.d
+        if not lead:
+            row = self.law.at_step(self.law.interarrival, step - 1)
+            s, a = state_before or 0, action_before or 0
+            pmf = row[min(s, row.shape[0] - 1), min(a, row.shape[1] - 1)]
+            self.d = min(self.d + int(self.rng.choice(len(pmf), p=pmf)), self.law.cap)
+        return None if self.lost[step] else lead or self.d

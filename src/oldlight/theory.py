@@ -1,0 +1,5 @@
+"""Renamed: `oldlight.paper`."""
+
+from oldlight._exports import moved
+
+moved(__name__, "oldlight.paper")

@@ -1,0 +1,347 @@
+"""From a measured link to a channel: the interarrival law at a control period, and how far independence is from the data.
+
+**From messages to ticks.** At a control period of T milliseconds the observation of a tick is a message sent at that tick, and it can
+be used at the first tick at or after its arrival: r = ⌈delay/T⌉ ticks later. Messages are taken one per period: where they were
+sent more often than that, those in between are left out; where less often, each stands for one tick (and how ticks hang together
+that are closer than the messages is then not in the data: a note says so). In an episode of H ticks what is later than H counts as H.
+
+**In order.** The model of `oldlight.model.channels` uses observations in order, at most one a tick. So an observation waits for the one
+before it: in an episode of H ticks that begins with message j,
+
+    d_0 = r_j,    d_{i+1} = max(d_i, r_{j+i+1}),    Δ_i = d_{i+1} − d_i ≥ 0,
+
+the delay never falls within an episode, and the longer the episode the longer it gets: that is why H matters. A lost message is
+counted as late as the last one received before it, so that it adds Δ = 0. Every message that has H − 1 after it begins an episode;
+`first` is the law of d_0 over them, `by_step[i]` that of Δ_i, `interarrival` the law of Δ over all steps alike, `longest` the
+largest d. The channel has these laws, capped at `longest`: by step if the horizon is known, else the one for all.
+
+**Loss.** Independent with the measured rate, or, where runs of losses are longer than independence gives (p < 0.01), a link that is
+good or bad for a while (`BurstyLoss`): lost if and only if bad, changing with the measured frequencies.
+
+**How far from independent.** The model draws each Δ_i, and each loss, by itself; `tests` are those of `oldlight.traces.independence`.
+`distance` says how much it matters: the largest difference in total variation, over the steps of an episode, between the law of d_i
+in the data and in the channel by step. Delays that are drawn anew for each message and then put in order are *not* independent
+in this sense: where d_i is large already, Δ_i is 0. The mean of d_i is right all the same (but for the cap), its spread is not.
+
+**A deadline** (`with_deadline`) needs no order: act on observations that are exactly d ticks old, hold what comes sooner, and count
+what comes later as lost. `Lossy(ConstantDelay(d), ...)` is then exact up to the independence of losses, and can be planned. A
+`Controller` holds what comes sooner by itself; what comes later, do not feed to it.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from oldlight import checks
+from oldlight.model.channels import (
+    BurstyLoss,
+    Channel,
+    ConstantDelay,
+    DelayChannel,
+    Loss,
+    LossChannel,
+    Lossy,
+    StochasticDelay,
+)
+from oldlight.model.channels.delay_law import DelayLaw
+from oldlight.traces.independence import IndependenceTest, runs, shuffled, successive
+
+if TYPE_CHECKING:
+    from oldlight.traces import Trace
+
+Floats = NDArray[np.float64]
+Ints = NDArray[np.int64]
+LATEST = 2**31  # ticks; nothing is later
+LEVEL = 0.01  # below this p-value losses are called bursty, and independence rejected
+MOST = 4_000_000  # ticks of overlapping episodes that are looked at
+
+
+@dataclass(frozen=True, eq=False)
+class Fit:
+    """A trace as a channel at a control period, for episodes of `horizon` ticks; see the module's text.
+
+    late[i], lost[i]: the ticks r of message i (that of the last one received, if it was lost), and whether it was lost.
+    """
+
+    trace: Trace
+    period_ms: float
+    horizon: int
+    late: Ints
+    lost: NDArray[np.bool_]
+    notes: tuple[str, ...]
+
+    @property
+    def within(self) -> Ints:
+        """The ticks r of each message, H for all that is later."""
+        return np.minimum(self.late, self.horizon)
+
+    @cached_property
+    def episodes(self) -> Ints:
+        """d_i of every episode, axes (episode, i); they overlap."""
+        every = math.ceil(len(self.late) * self.horizon / MOST)
+        windows = np.lib.stride_tricks.sliding_window_view(self.within, self.horizon)[::every]
+        return np.asarray(np.maximum.accumulate(windows, axis=1))
+
+    @property
+    def longest(self) -> int:
+        """The longest delay, in ticks (H for all that is longer)."""
+        return int(self.episodes.max())
+
+    @cached_property
+    def first(self) -> Floats:
+        """P(d_0 = 0, 1, ..)."""
+        return _pmf(self.episodes[:, 0], self.longest)
+
+    @cached_property
+    def by_step(self) -> Floats:
+        """P(Δ_i = 0, 1, ..), axes (i, δ); the last step's is 0, for nothing follows."""
+        waits = np.diff(self.episodes, axis=1)
+        rows = [_pmf(waits[:, i], self.longest) for i in range(self.horizon - 1)]
+        return np.array([*rows, np.eye(self.longest + 1)[0]])
+
+    @property
+    def interarrival(self) -> Floats:
+        """P(Δ = 0, 1, ..) over all steps alike."""
+        law = self.by_step[:-1].mean(axis=0) if self.horizon > 1 else self.by_step[0]
+        return np.asarray(law / law.sum())
+
+    @property
+    def loss_rate(self) -> float:
+        return float(self.lost.mean())
+
+    @cached_property
+    def tests(self) -> tuple[IndependenceTest, ...]:
+        """How far the data are from what the model draws independently."""
+        H, n = self.horizon, len(self.late) // self.horizon
+        d = np.maximum.accumulate(self.within[: n * H].reshape(n, H), axis=1)
+        waits = np.diff(d, axis=1)
+        found = [
+            shuffled("delay and next wait", "Δ_i does not depend on d_i", d[:, :-1], waits),
+            shuffled("wait and next wait", "Δ_{i+1} does not depend on Δ_i", waits[:, :-1], waits[:, 1:]),
+            successive(self.trace.delay_ms),
+        ]
+        return (*found, runs(self.lost)) if self.lost.any() else tuple(found)
+
+    @property
+    def bursty(self) -> bool:
+        """Are runs of losses longer than independent losses give?"""
+        return any(test.name == "runs of losses" and test.p_value < LEVEL for test in self.tests)
+
+    @property
+    def independent(self) -> bool:
+        """Does no test reject, at 1% for all of them together?"""
+        return min(test.p_value for test in self.tests) >= LEVEL / len(self.tests)
+
+    @cached_property
+    def distance(self) -> float:
+        """The largest difference in total variation, over steps, between the law of d_i in the data and in the channel by step."""
+        model = delay_laws(self.delay(by_step=True).law(self.horizon, 1, 1))
+        data = np.array([_pmf(self.episodes[:, i], model.shape[1] - 1) for i in range(self.horizon)])
+        return float(0.5 * np.abs(model - data).sum(axis=1).max())
+
+    # -- channels -----------------------------------------------------------------------------------------------------
+
+    def delay(self, *, by_step: bool = False) -> DelayChannel:
+        """The delay alone."""
+        channel: DelayChannel
+        if self.first[-1] == 1.0:
+            channel = ConstantDelay(self.longest)
+        else:
+            waits = self.by_step[:, None, None, :] if by_step else np.trim_zeros(self.interarrival, "b")
+            channel = StochasticDelay(waits, first=self.first).capped(self.longest)
+        return channel.with_period(self.period_ms)
+
+    def loss(self, *, bursty: bool | None = None) -> LossChannel | None:
+        """What is lost; None if nothing was. `bursty` None: as the test of runs says."""
+        if not self.lost.any():
+            return None
+        if self.bursty if bursty is None else bursty:
+            return bursty_loss(self.lost).with_period(self.period_ms)
+        return Loss(rate=self.loss_rate).with_period(self.period_ms)
+
+    def channel(self, *, by_step: bool = False, bursty: bool | None = None) -> Channel:
+        """Delay and loss. `by_step`: with a law for each of the fit's `horizon` steps, else one for all."""
+        delay, loss = self.delay(by_step=by_step), self.loss(bursty=bursty)
+        if loss is None:
+            return delay
+        if delay == ConstantDelay(0):
+            return loss
+        return Lossy(delay, loss=loss).with_period(self.period_ms)
+
+    def lost_by(self, d: int) -> float:
+        """The share of messages that were lost, or came more than d ticks late."""
+        return float((self.lost | (self.late > d)).mean())
+
+    def with_deadline(self, d: int) -> Channel:
+        """Observations d ticks old, held if they come sooner, lost if they come later; losses independent, so it can be planned."""
+        rate = self.lost_by(checks.whole("d", d))
+        if rate == 0:
+            return ConstantDelay(d).with_period(self.period_ms)
+        late = ConstantDelay(d).with_period(self.period_ms)
+        return (Lossy(late, rate=rate) if d else Loss(rate=rate)).with_period(self.period_ms)
+
+    def save(self, path: str | Path, *, by_step: bool = False, bursty: bool | None = None) -> Path:
+        """Write the channel as a JSON file, which the words `file:PATH` read."""
+        return save_channel(path, self.channel(by_step=by_step, bursty=bursty))
+
+    # -- for people ---------------------------------------------------------------------------------------------------
+
+    def to_dict(self, deadline: int | None = None) -> dict[str, Any]:
+        """Everything as plain JSON values, with the channel, or that of a deadline."""
+        from oldlight.registry import channel_data
+
+        return {
+            "trace": self.trace.to_dict(),
+            "period_ms": self.period_ms,
+            "horizon": self.horizon,
+            "ticks": len(self.late),
+            "first": self.first.tolist(),
+            "interarrival": self.interarrival.tolist(),
+            "by_step": self.by_step.tolist(),
+            "longest": self.longest,
+            "loss_rate": self.loss_rate,
+            "bursty": self.bursty,
+            "tests": [test.to_dict() for test in self.tests],
+            "independent": self.independent,
+            "distance": self.distance,
+            "deadline": deadline,
+            "lost_by_deadline": None if deadline is None else self.lost_by(deadline),
+            "channel": channel_data(self.channel() if deadline is None else self.with_deadline(deadline)),
+            "notes": list(self.notes),
+        }
+
+    def figure(self) -> Any:
+        """Four panels: the delays as measured, their law, their autocorrelation, and the law of the last tick's delay as the data
+        and the channel have it."""
+        from oldlight.traces.plot import figure
+
+        return figure(self)
+
+    def __str__(self) -> str:
+        return self.text()
+
+    def text(self, deadline: int | None = None) -> str:
+        """The trace, the law and the tests for people, with the channel, or that of a deadline."""
+        lines = [
+            str(self.trace),
+            f"at {self.period_ms:g} ms a tick, in episodes of {self.horizon} ticks ({len(self.late):,} ticks measured):",
+            f"  first delay d_0      {_law(self.first)}",
+            f"  interarrival Δ       {_law(self.interarrival)}",
+            f"  longest delay        {self.longest} ticks",
+        ]
+        if self.lost.any():
+            lines.append(f"  lost                 {self.loss_rate:.2%}, {'in bursts' if self.bursty else 'one by one'}")
+        lines += [f"  note: {note}" for note in self.notes]
+        lines.append("how far from independent (p-value of as much by chance):")
+        lines += [
+            f"  {test.name:22} p {_chance(test.p_value):<11} effect {test.effect:+.3f}   {test.means}"
+            for test in self.tests
+        ]
+        lines.append(
+            f"  law of the delay     off by at most {self.distance:.3f} (total variation) at any tick of an episode"
+        )
+        channel = self.channel() if deadline is None else self.with_deadline(deadline)
+        if deadline is not None:
+            lines.append(
+                f"with a deadline of {deadline} ticks ({deadline * self.period_ms:g} ms): {self.lost_by(deadline):.2%} lost or later"
+            )
+        lines.append(f"channel: {channel!r}")
+        return "\n".join(lines)
+
+
+def fit(trace: Trace, period_ms: float | None, horizon: int) -> Fit:
+    """See `Trace.fit`."""
+    H = checks.whole("horizon", horizon, least=1)
+    if period_ms is None and trace.interval_ms is None:
+        raise ValueError(
+            f"{trace.source} does not say when messages were sent; give the control period: period_ms=..., in words trace:FILE@20"
+        )
+    T = checks.positive("period_ms", trace.interval_ms if period_ms is None else period_ms)
+    taken = one_per_period(trace.sent_ms, T) if trace.sent_ms is not None else np.arange(len(trace))
+    delay = trace.delay_ms[taken]
+    if len(delay) < 2:
+        raise ValueError(
+            f"{trace.source}: at one message per {T:g} ms there is only one; measure longer, or give a shorter period_ms"
+        )
+    if len(delay) < H:
+        raise ValueError(
+            f"{trace.source} has {len(delay)} messages at one per {T:g} ms, fewer than an episode of {H} ticks; "
+            "measure longer, or give a shorter horizon"
+        )
+    lost = np.isnan(delay)
+    if lost.all():
+        raise ValueError(f"{trace.source}: at one message per {T:g} ms none was received")
+    ticks = np.ceil(np.where(lost, 0.0, np.minimum(delay, LATEST * T)) / T - 1e-9).clip(0).astype(np.int64)
+    last = np.maximum.accumulate(np.where(lost, -1, np.arange(len(ticks))))
+    late = ticks[np.where(last < 0, np.flatnonzero(~lost)[0], last)]
+    notes = list(trace.notes)
+    interval = trace.interval_ms
+    if interval is not None and interval > 1.5 * T:
+        notes.append(
+            f"messages were sent every {interval:g} ms, ticks are {T:g} ms apart: how delays of successive ticks hang together "
+            "was not measured"
+        )
+    if trace.sent_ms is None:
+        notes.append(f"the file does not say when messages were sent; each is taken for one tick of {T:g} ms")
+    return Fit(trace, T, H, late, lost, tuple(notes))
+
+
+def one_per_period(sent_ms: Floats, period_ms: float) -> Ints:
+    """Which messages to take: the next at least a period after the last one taken, up to half a sending interval sooner."""
+    interval = float(np.median(np.diff(sent_ms))) if len(sent_ms) > 1 else period_ms
+    if interval >= 0.75 * period_ms:
+        return np.arange(len(sent_ms))
+    taken, after = [0], period_ms - interval / 2
+    while True:
+        i = int(np.searchsorted(sent_ms, sent_ms[taken[-1]] + after))
+        if i >= len(sent_ms):
+            return np.array(taken)
+        taken.append(i)
+
+
+def bursty_loss(lost: NDArray[np.bool_]) -> BurstyLoss:
+    """Lost if and only if the link is bad; it changes with the measured frequencies."""
+    before, after = lost[:-1], lost[1:]
+    to_bad = float((~before & after).sum() / max((~before).sum(), 1))
+    to_good = float((before & ~after).sum() / max(before.sum(), 1))
+    return BurstyLoss(to_bad, to_good)
+
+
+def delay_laws(law: DelayLaw) -> Floats:
+    """P(d_i = d), axes (i, d), for a law that does not depend on the process."""
+    out = np.zeros((law.horizon, law.cap + 1))
+    np.add.at(out[0], np.minimum(np.arange(len(law.first)), law.cap), law.first)
+    for i in range(law.horizon - 1):
+        pmf = law.at_step(law.interarrival, i)[0, 0]
+        for k in np.flatnonzero(pmf):
+            np.add.at(out[i + 1], np.minimum(np.arange(law.cap + 1) + k, law.cap), pmf[k] * out[i])
+    return out
+
+
+def save_channel(path: str | Path, channel: Channel) -> Path:
+    """Write any channel as a JSON file, which the words `file:PATH` read."""
+    import json
+
+    from oldlight.registry import channel_data
+
+    return checks.write_text(path, json.dumps(channel_data(channel), indent=1) + "\n")
+
+
+def _pmf(values: Ints, longest: int) -> Floats:
+    return np.bincount(np.minimum(values, longest), minlength=longest + 1) / len(values)
+
+
+def _chance(p: float) -> str:
+    return f"= {p:.3g}" if p > 0 else "< 1e-300"
+
+
+def _law(pmf: Floats) -> str:
+    likely = [f"{k}: {p:.4f}" for k, p in enumerate(pmf) if p > 0]
+    return "{" + ", ".join(likely if len(likely) <= 8 else [*likely[:7], f".. {len(likely) - 7} more"]) + "}"

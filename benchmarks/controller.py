@@ -61,9 +61,9 @@ def _timed(
 ) -> tuple[Any, Any]:
     """Seconds of each act and each observe, over many episodes with states drawn at random."""
     rng = np.random.default_rng(0)
-    clock, lead = time.perf_counter_ns, problem.lead
-    states = rng.integers(0, problem.n_states, (episodes, problem.horizon + lead)).tolist()
-    past = rng.integers(0, problem.n_actions, (episodes, lead)).tolist()
+    clock, warmup = time.perf_counter_ns, problem.warmup
+    states = rng.integers(0, problem.n_states, (episodes, problem.horizon + warmup)).tolist()
+    past = rng.integers(0, problem.n_actions, (episodes, warmup)).tolist()
     acts, observes = [], []
     own = min(-(clock() - clock()) for _ in range(1000))
     with _no_collection():
@@ -71,9 +71,9 @@ def _timed(
             controller.reset(past[e])
             for h in range(problem.horizon):
                 for i in arrives(h):
-                    if i >= -lead:
+                    if i >= -warmup:
                         began = clock()
-                        controller.observe(i, states[e][i + lead])
+                        controller.observe(i, states[e][i + warmup])
                         observes.append(clock() - began - own)
                 began = clock()
                 controller.act()

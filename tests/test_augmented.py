@@ -54,7 +54,7 @@ def problem_of(kind: str, seed: int) -> ol.ImpairedMDP:
 
 def models_of(problem: ol.ImpairedMDP) -> list[explicit.AugmentedMDP]:
     built = [explicit.augmented(problem)]
-    return built if problem.seen is not None else [*built, explicit.past_reward(problem)]
+    return built if problem.arrival_probability is not None else [*built, explicit.past_reward(problem)]
 
 
 def possible(problem: ol.ImpairedMDP, info: ol.Information | None) -> bool:
@@ -134,7 +134,7 @@ def test_rows_and_index(kind: str, seed: int) -> None:
         assert [H if info is None else info.h for info in infos[:-1]] == model.times[:-1].tolist()
         assert infos[-1] is None
         assert not model.rewards[-1].any()
-        if problem.seen is None:
+        if problem.arrival_probability is None:
             layout = ol.Layout.of(problem)
             first = infos[: layout.size]
             assert [layout.index(info) for info in first if info is not None] == list(range(layout.size))

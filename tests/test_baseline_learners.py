@@ -62,14 +62,16 @@ NAMES = (
 
 
 def setting_of(problem: ol.ImpairedMDP, episodes: int) -> Setting:
-    return Setting.of(problem, episodes, GAMMA, None if problem.seen is not None else ol.Layout.of(problem))
+    return Setting.of(
+        problem, episodes, GAMMA, None if problem.arrival_probability is not None else ol.Layout.of(problem)
+    )
 
 
 class Random:
     """Plays anything, differently each time; keeps the episodes."""
 
     def __init__(self, problem: ol.ImpairedMDP, episodes: int, seed: int) -> None:
-        A, lead = problem.n_actions, problem.lead
+        A, warmup = problem.n_actions, problem.warmup
         layout, world = ol.Layout.of(problem), World(problem)
         rng = np.random.default_rng([seed, 5])
         self.setting = setting_of(problem, episodes)
@@ -81,8 +83,8 @@ class Random:
             s, a = states[:, 0].astype(np.int64), actions[:, 0].astype(np.int64)
             paid = np.zeros(len(s))
             h = np.arange(problem.horizon)
-            paid[lead:] = problem.mdp.rewards[h, s[lead:], a[lead:]]
-            self.episodes.append(Episode(s, a, arrivals[:, 0].astype(np.int64), paid, lead))
+            paid[warmup:] = problem.mdp.rewards[h, s[warmup:], a[warmup:]]
+            self.episodes.append(Episode(s, a, arrivals[:, 0].astype(np.int64), paid, warmup))
 
 
 class Reference:
@@ -134,21 +136,21 @@ class Reference:
 
     def moves(self, episode: Episode) -> tuple[list[Any], list[Any]]:
         """Of what is left after the last action, shortest queue first; and of the times, last first."""
-        H, lead = self.H, episode.lead
+        H, warmup = self.H, episode.warmup
         s, a, when = (x.tolist() for x in (episode.states, episode.actions, episode.arrivals))
         rest = []
         for j in range(2, self.longest + 1):
-            for t in range(H - 2, -lead - 1, -1):
+            for t in range(H - 2, -warmup - 1, -1):
                 good = t + j <= H if self.pooled else t + j == H
-                if good and when[t + 1 + lead] > t + j - 1:
-                    queue = tuple(a[t + lead : t + j + lead])
-                    rest.append((("rest", s[t + lead], queue), 0, ("rest", s[t + 1 + lead], queue[1:])))
+                if good and when[t + 1 + warmup] > t + j - 1:
+                    queue = tuple(a[t + warmup : t + j + warmup])
+                    rest.append((("rest", s[t + warmup], queue), 0, ("rest", s[t + 1 + warmup], queue[1:])))
         infos = [episode.information(h) for h in range(H)]
         steps = []
         if infos[-1].t is None:
             steps.append((H - 1, infos[-1], a[H - 1], ("rest", s[0], tuple(a))))
         for h in range(H - 2, -1, -1):
-            steps.append((h, infos[h], a[h + lead], infos[h + 1]))
+            steps.append((h, infos[h], a[h + warmup], infos[h + 1]))
         return rest, steps
 
     def certain(self, info: Information) -> bool:

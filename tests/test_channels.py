@@ -45,7 +45,7 @@ def test_constant(d: int) -> None:
     late = min(d, 5)  # five or more late: only seen after the episode
     assert law.first.tolist() == [0.0] * late + [1.0]
     assert law.interarrival.reshape(-1).tolist() == [1.0]
-    assert (law.constant, law.max_delay, law.cap) == (late, late, 5)
+    assert (law.constant, law.max_delay, law.longest_delay) == (late, late, 5)
     assert law.feasible_delays.tolist() == [[k == late for k in range(6)]] * 5
     assert law.longest_wait(0) == 0
 
@@ -184,24 +184,24 @@ def test_the_caller_cannot_change_a_law_afterwards() -> None:
             array[:] = 0
 
 
-def possible_by_hand(first: Any, inter: Any, cap: int) -> list[set[int]]:
+def possible_by_hand(first: Any, inter: Any, longest_delay: int) -> list[set[int]]:
     """Every delay of every step, by listing what can follow what."""
-    steps = [{min(d, cap) for d in np.flatnonzero(first)}]
+    steps = [{min(d, longest_delay) for d in np.flatnonzero(first)}]
     for i in range(len(inter) - 1):
         more = {int(k) for k in np.argwhere(inter[i] > 0)[:, -1]}
-        steps.append({min(d + k, cap) for d in steps[-1] for k in more})
+        steps.append({min(d + k, longest_delay) for d in steps[-1] for k in more})
     return steps
 
 
 @pytest.mark.parametrize("kind", ["constant", "iid", "state_action"])
 @pytest.mark.parametrize("cap", [None, 0, 1, 3])
-def test_feasible_delays_by_hand(kind: str, cap: int | None) -> None:
+def test_feasible_delays_by_hand(kind: str, longest_delay: int | None) -> None:
     H, S, A, K = 5, 2, 2, 3
     for seed in range(8):
         first, inter = random_law(np.random.default_rng(seed), H, S, A, K, kind=kind)
         channel: Any = ol.StochasticDelay(inter, first=first)
-        law = law_of(channel if cap is None else channel.capped(cap), H, S, A)
-        expected = possible_by_hand(first, inter, H if cap is None else cap)
+        law = law_of(channel if longest_delay is None else channel.capped(longest_delay), H, S, A)
+        expected = possible_by_hand(first, inter, H if longest_delay is None else longest_delay)
         assert [set(np.flatnonzero(row).tolist()) for row in law.feasible_delays] == expected
         assert law.max_delay == max(set().union(*expected))
         once = set().union(*expected)
@@ -224,7 +224,7 @@ CHANNELS = [
 def test_feasible_delays_are_those_that_are_played(channel: Any) -> None:
     problem = problem_of(channel, 5)
     played = ol.simulate(problem, ol.FunctionPolicy(lambda info: [0.5, 0.5], 2), 8000, seed=1, record=True)
-    assert problem.seen is None
+    assert problem.arrival_probability is None
     assert played.arrivals is not None
     delays = played.arrivals - np.arange(5)
     assert (np.diff(delays, axis=1) >= 0).all()
@@ -237,7 +237,7 @@ def test_feasible_delays_are_those_that_are_played(channel: Any) -> None:
 
 def test_a_capped_law_keeps_its_increments_and_folds_the_first_delay() -> None:
     law = law_of(ol.EmpiricalDelay([0, 1, 2, 3], interarrival=[0, 1]).capped(2))
-    assert law.cap == 2
+    assert law.longest_delay == 2
     assert law.first.tolist() == [0.25, 0.25, 0.5]
     assert law.interarrival[0, 0, 0].tolist() == [0.5, 0.5]
     assert law.max_delay == 2
@@ -245,7 +245,7 @@ def test_a_capped_law_keeps_its_increments_and_folds_the_first_delay() -> None:
 
 def test_caps_on_caps_and_caps_that_do_nothing() -> None:
     channel = ol.GeometricDelay(0.5)
-    assert law_of(channel.capped(3).capped(1)).cap == law_of(channel.capped(1).capped(3)).cap == 1
+    assert law_of(channel.capped(3).capped(1)).longest_delay == law_of(channel.capped(1).capped(3)).longest_delay == 1
     loose = problem_of(channel.capped(99), 4)
     assert ol.solve(loose).value == ol.solve(problem_of(channel, 4)).value
     assert ol.solve(problem_of(channel.capped(0), 4)).value == ol.solve(problem_of(ol.ConstantDelay(0), 4)).value
@@ -291,25 +291,25 @@ def test_chance_longer_takes_the_worst_way_of_acting() -> None:
 class Capped(_Process):
     """The oracle's process with no delay longer than `cap`."""
 
-    cap = 0
+    longest_delay = 0
 
     def advance(self, h: int, weights: dict[Hidden, float], a: int) -> dict[Hidden, float]:
         after: dict[Hidden, float] = defaultdict(float)
         for hidden, w in weights.items():
             for s, p in self.P[h, hidden.state, a]:
                 for more, q in self.inter[h, hidden.state, a]:
-                    delay = min(hidden.delay + more, self.cap)
+                    delay = min(hidden.delay + more, self.longest_delay)
                     for sent, r in self.send(h + 1, s, delay, hidden.under_way, ()):
                         after[sent] += w * p * q * r
         return after
 
 
-def brute_force(P: Any, R: Any, rho: Any, first: Any, inter: Any, cap: int) -> float:
+def brute_force(P: Any, R: Any, rho: Any, first: Any, inter: Any, longest_delay: int) -> float:
     process = Capped(P, R, rho, first, inter, None, None, 0, ())
-    process.cap = cap
-    folded = np.zeros(cap + 1)
+    process.longest_delay = longest_delay
+    folded = np.zeros(longest_delay + 1)
     for d, p in enumerate(first):
-        folded[min(d, cap)] += p
+        folded[min(d, longest_delay)] += p
     process.first = _support(folded)
     return sum(process.value(0, weights, (), actions, None) for actions, weights in process.starts())
 
@@ -325,13 +325,13 @@ def test_a_cap_costs_at_most_what_truncate_says(kind: str, seed: int) -> None:
     first, inter = random_law(rng, H, S, A, K, kind=kind)
     mdp = ol.TabularMDP(P, R, horizon=H, initial=rho)
     problem = ol.ImpairedMDP(mdp, ol.StochasticDelay(inter, first=first))
-    value = brute_force(P, R, rho, first, inter, cap=H)
+    value = brute_force(P, R, rho, first, inter, longest_delay=H)
     assert ol.solve(problem).value == pytest.approx(value, abs=1e-12)
     policy = ol.FunctionPolicy(lambda info: np.random.default_rng(zlib.crc32(repr(info).encode())).dirichlet([1, 1]), A)
     shortest = H
     for probability in (0.0, 0.1, 0.3, 0.6, 1.0):
         cut = ol.truncate(problem, probability)
-        capped = brute_force(P, R, rho, first, inter, cap=cut.max_delay)
+        capped = brute_force(P, R, rho, first, inter, longest_delay=cut.max_delay)
         assert ol.solve(cut.problem).value == pytest.approx(capped, abs=1e-12)
         assert cut.probability <= probability
         assert cut.value_error == pytest.approx(cut.probability * problem.reward_span)
@@ -363,12 +363,12 @@ def test_truncating_nothing_changes_nothing() -> None:
 
 
 def test_loss_rates() -> None:
-    assert ol.Loss(seen=0.75).rates(3).tolist() == [0.75] * 3
+    assert ol.Loss(seen=0.75).arrival_probabilities(3).tolist() == [0.75] * 3
     assert ol.Loss(rate=0.25) == ol.Loss(seen=0.75)
-    assert ol.Loss(rate=[0.25, 1.0, 0.0]).rates(3).tolist() == [0.75, 0.0, 1.0]
-    assert ol.Loss(seen=np.array([1, 0.5])).rates(2).tolist() == [1.0, 0.5]
+    assert ol.Loss(rate=[0.25, 1.0, 0.0]).arrival_probabilities(3).tolist() == [0.75, 0.0, 1.0]
+    assert ol.Loss(seen=np.array([1, 0.5])).arrival_probabilities(2).tolist() == [1.0, 0.5]
     with pytest.raises(ValueError, match="read-only"):
-        ol.Loss(seen=0.5).rates(3)[0] = 1.0
+        ol.Loss(seen=0.5).arrival_probabilities(3)[0] = 1.0
 
 
 def test_loss_is_played_at_its_rates() -> None:

@@ -253,7 +253,7 @@ def test_printed_regret_by_brute_force(where: str) -> None:
     assert run.exact
     assert run.starts is not None
     assert run.start_values is not None
-    if problem.seen is None:
+    if problem.arrival_probability is None:
         assert run.starts.tolist() == [int(e.states[0]) for e in episodes]
     by_policy = np.array(expected)
     assert run.start_values == pytest.approx(by_policy[np.arange(12), run.starts], abs=1e-12)

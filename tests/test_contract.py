@@ -79,7 +79,7 @@ CASES = [
 
 def started(name: str, options: dict[str, Any], problem: ol.ImpairedMDP, seed: int = 0) -> tuple[Any, Any]:
     learner, rng = learner_of(name, **options), np.random.default_rng(seed)
-    layout = ol.Layout.of(problem) if problem.seen is None else None
+    layout = ol.Layout.of(problem) if problem.arrival_probability is None else None
     learner.start(Setting.of(problem, K, 0.1, layout), rng)
     return learner, rng
 
@@ -144,7 +144,7 @@ def test_contract(name: str, options: dict[str, Any], where: str, tmp_path: Path
         assert ((episode.states[~lost] >= 0) & np.isfinite(episode.rewards[~lost])).all()
         if not lost.any():
             assert episode.rewards.sum() == pytest.approx(one.returns[k], abs=1e-12)
-        assert problem.seen is not None or not lost.any()
+        assert problem.arrival_probability is not None or not lost.any()
 
     # one seed decides: stopped in the middle it goes on from its checkpoint, without pickle, to the identical run
     assert part.interrupted
@@ -185,7 +185,7 @@ def test_between_two_episodes_the_answers_are_one_policy(name: str, options: dic
 def test_a_learner_knows_the_transitions_from_episodes_alone(name: str, options: dict[str, Any], where: str) -> None:
     """Before the first episode it does the same whatever the transitions are; and for ever, where every state is lost."""
     problem = PROBLEMS[where]
-    if problem.seen is not None:
+    if problem.arrival_probability is not None:
         lost = ol.Loss(seen=0.0)
         channel = ol.Lossy(problem.channel.delay, loss=lost) if isinstance(problem.channel, ol.Lossy) else lost
         blind = ol.ImpairedMDP(

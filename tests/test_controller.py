@@ -66,7 +66,7 @@ def problem_of(kind: str, seed: int) -> ol.ImpairedMDP:
 
 
 def begin(controller: Controller, problem: ol.ImpairedMDP, actions: Any) -> None:
-    controller.reset(actions[: problem.lead].tolist())
+    controller.reset(actions[: problem.warmup].tolist())
 
 
 # -- the right action, whatever happens to the messages ---------------------------------------------------------------
@@ -84,14 +84,14 @@ def test_plays_what_the_compiled_simulator_plays(kind: str, seed: int) -> None:
     assert actions is not None
     assert arrivals is not None
     controller, rng = Controller(problem, policy), np.random.default_rng(seed)
-    H, lead, k = problem.horizon, problem.lead, problem.actuation
+    H, warmup, k = problem.horizon, problem.warmup, problem.actuation
     returns = np.zeros(60)
     for e in range(60):
         begin(controller, problem, actions[e])
         came: list[tuple[int, int]] = []
         episode = _episode(problem, states[e], actions[e], arrivals[e])
         for h in range(k, H):
-            new = [(i - lead, int(states[e, i])) for i in range(lead + H) if arrivals[e, i] == h]
+            new = [(i - warmup, int(states[e, i])) for i in range(warmup + H) if arrivals[e, i] == h]
             again = [came[int(j)] for j in rng.integers(0, len(came), 2)] if came else []
             for j in rng.permutation(len(new) + len(again)):
                 controller.observe(*(new + again)[j])
@@ -101,9 +101,9 @@ def test_plays_what_the_compiled_simulator_plays(kind: str, seed: int) -> None:
                     controller.lost(int(i))
             info = controller.information
             assert info == episode.information(h)
-            assert controller.act() == policy.action(info) == actions[e, lead + h]
-        done = actions[e, lead:]
-        returns[e] = problem.mdp.rewards[np.arange(H), states[e, lead:], done].sum()
+            assert controller.act() == policy.action(info) == actions[e, warmup + h]
+        done = actions[e, warmup:]
+        returns[e] = problem.mdp.rewards[np.arange(H), states[e, warmup:], done].sum()
         seen = controller.episode(problem)
         known = np.where((arrivals[e] >= 0) & (arrivals[e] < H), states[e], -1)
         assert seen.states.tolist() == known.tolist()
@@ -129,17 +129,17 @@ def test_mean_return_is_what_evaluate_says(kind: str) -> None:
 
 def play(problem: ol.ImpairedMDP, controller: Controller, rng: np.random.Generator) -> float:
     """One episode by the definitions of oldlight.model.channels, in ticks of the wall clock."""
-    mdp, H, A, lead, k = problem.mdp, problem.horizon, problem.n_actions, problem.lead, problem.actuation
+    mdp, H, A, warmup, k = problem.mdp, problem.horizon, problem.n_actions, problem.warmup, problem.actuation
     law = ol.ImpairedMDP(mdp, problem.channel, start=problem.start).law
     s = int(rng.choice(problem.n_states, p=problem.initial))
-    states, past = [s], rng.integers(0, A, lead).tolist()
+    states, past = [s], rng.integers(0, A, warmup).tolist()
     for a in past:
         states.append(int(rng.choice(problem.n_states, p=mdp.transitions[0, states[-1], a])))
     controller.reset(past)
-    d = lead or int(rng.choice(len(law.first), p=law.first))
-    under_way = [(i - lead + d, i - lead, states[i]) for i in range(len(states))]
+    d = warmup or int(rng.choice(len(law.first), p=law.first))
+    under_way = [(i - warmup + d, i - warmup, states[i]) for i in range(len(states))]
     plan, total = list(problem.pending), 0.0
-    if problem.seen is not None and rng.random() >= problem.seen[0]:
+    if problem.arrival_probability is not None and rng.random() >= problem.arrival_probability[0]:
         under_way = []
     for h in range(H):
         for message in [x for x in under_way if x[0] == h]:
@@ -151,9 +151,9 @@ def play(problem: ol.ImpairedMDP, controller: Controller, rng: np.random.Generat
         if h + 1 < H:
             row = law.at_step(law.interarrival, h)
             pmf = row[min(s, row.shape[0] - 1), min(a, row.shape[1] - 1)]
-            d = min(d + int(rng.choice(len(pmf), p=pmf)), law.cap)
+            d = min(d + int(rng.choice(len(pmf), p=pmf)), law.longest_delay)
             states.append(int(rng.choice(problem.n_states, p=mdp.transitions[h, s, a])))
-            if problem.seen is None or rng.random() < problem.seen[h + 1]:
+            if problem.arrival_probability is None or rng.random() < problem.arrival_probability[h + 1]:
                 under_way.append((h + 1 + d, h + 1, states[-1]))
     return total
 
@@ -166,33 +166,33 @@ def test_any_stream_of_messages(kind: str, seed: int) -> None:
     problem = problem_of(kind, seed)
     policy: Any = ol.solve(problem).policy
     controller, rng = Controller(problem, policy), np.random.default_rng([seed, 77])
-    H, S, A, lead, k = problem.horizon, problem.n_states, problem.n_actions, problem.lead, problem.actuation
-    strict: Any = policy if problem.seen is None else ol.BlackoutPolicy(policy.sequences, A, policy.late)
+    H, S, A, warmup, k = problem.horizon, problem.n_states, problem.n_actions, problem.warmup, problem.actuation
+    strict: Any = policy if problem.arrival_probability is None else ol.BlackoutPolicy(policy.sequences, A, policy.late)
     planned = 0
     for _ in range(60):
-        past = rng.integers(0, A, lead).tolist()
-        states = rng.integers(0, S, lead + H)
-        when = np.arange(-lead, H) + rng.integers(0, 5, lead + H)  # ticks; H or later: never
+        past = rng.integers(0, A, warmup).tolist()
+        states = rng.integers(0, S, warmup + H)
+        when = np.arange(-warmup, H) + rng.integers(0, 5, warmup + H)  # ticks; H or later: never
         controller.reset(past)
         actions = past or list(problem.pending)
-        messages = {i - lead: (int(states[i]), max(int(when[i]), 0) + k) for i in range(lead + H)}
+        messages = {i - warmup: (int(states[i]), max(int(when[i]), 0) + k) for i in range(warmup + H)}
         for tick in range(H - k):
             due = [i for i, (_, time) in messages.items() if time == tick + k and i <= tick]
             for i in rng.permutation(due).tolist() + rng.permutation(due).tolist()[:1]:
                 controller.observe(i, messages[i][0])
-            info = by_definition(tick + k, actions, messages, lead)
+            info = by_definition(tick + k, actions, messages, warmup)
             assert controller.information == info
             before = controller.report().unplanned
             a = controller.act()
             try:
-                early = problem.seen is not None and info.t is not None and len(info.queue) < policy.late
-                wanted = None if early else (strict if problem.seen is not None else policy).action(info)
+                early = problem.arrival_probability is not None and info.t is not None and len(info.queue) < policy.late
+                wanted = None if early else (strict if problem.arrival_probability is not None else policy).action(info)
             except (KeyError, IndexError):
                 wanted = None
             if wanted is None:
                 assert controller.report().unplanned == before + 1
                 assert 0 <= a < A
-                if problem.seen is None:
+                if problem.arrival_probability is None:
                     assert a == policy.action(nearest(problem, policy, info, actions, messages))
             else:
                 assert a == wanted
@@ -206,22 +206,22 @@ def nearest(
     problem: ol.ImpairedMDP, policy: Any, info: ol.Information, actions: list[int], messages: Any
 ) -> ol.Information:
     """The information state of the plan that stands in for `info`, as the module's text has it."""
-    h, lead, known = info.h, problem.lead, {i: s for i, (s, when) in messages.items() if when <= info.h}
+    h, warmup, known = info.h, problem.warmup, {i: s for i, (s, when) in messages.items() if when <= info.h}
 
     def state(t: int) -> int:
         if t in known:
             return int(known[t])
-        if t == -lead:
+        if t == -warmup:
             return int(problem.initial.argmax())
-        return int(problem.transitions_at(t - 1)[state(t - 1), actions[t - 1 + lead]].argmax())
+        return int(problem.transitions_at(t - 1)[state(t - 1), actions[t - 1 + warmup]].argmax())
 
-    newest = -lead - 1 if info.t is None else info.t
-    for t in [*range(newest, h + 1), *range(newest - 1, -lead - 1, -1)]:
-        if t < -lead:
+    newest = -warmup - 1 if info.t is None else info.t
+    for t in [*range(newest, h + 1), *range(newest - 1, -warmup - 1, -1)]:
+        if t < -warmup:
             continue
         arrived = messages[t][1] if t in known else -1 if info.t is None else messages[newest][1]
-        for w in sorted(range(h + lead + 1), key=lambda w: (abs(w - (h - arrived)), w)):
-            there = ol.Information(h, t, state(t), tuple(actions[t + lead :]), w)
+        for w in sorted(range(h + warmup + 1), key=lambda w: (abs(w - (h - arrived)), w)):
+            there = ol.Information(h, t, state(t), tuple(actions[t + warmup :]), w)
             try:
                 policy.layout.index(there)
             except KeyError:
@@ -230,13 +230,13 @@ def nearest(
     return ol.Information.nothing_seen(tuple(actions))
 
 
-def by_definition(h: int, actions: list[int], messages: dict[int, tuple[int, int]], lead: int) -> ol.Information:
+def by_definition(h: int, actions: list[int], messages: dict[int, tuple[int, int]], warmup: int) -> ol.Information:
     """τ_h from every message that has come: the newest step decides."""
     come = [i for i, (_, when) in messages.items() if when <= h]
     if not come:
         return ol.Information(h, None, None, tuple(actions), h + 1)
     t = max(come)
-    return ol.Information(h, t, messages[t][0], tuple(actions[t + lead :]), h - messages[t][1])
+    return ol.Information(h, t, messages[t][0], tuple(actions[t + warmup :]), h - messages[t][1])
 
 
 def test_a_policy_that_randomises_is_drawn_from() -> None:
@@ -764,12 +764,12 @@ def test_saved_and_loaded_it_does_the_same(kind: str, tmp_path: Path) -> None:
     loaded, copied = Controller.load(tmp_path / "plan.npz"), pickle.loads(pickle.dumps(controller))
     rng = np.random.default_rng(0)
     for _ in range(20):
-        past = rng.integers(0, problem.n_actions, problem.lead).tolist()
+        past = rng.integers(0, problem.n_actions, problem.warmup).tolist()
         for one in (controller, loaded, copied):
             one.reset(past)
         for tick in range(problem.horizon - problem.actuation):
             if rng.random() < 0.6:
-                message = (int(rng.integers(-problem.lead, tick + 1)), int(rng.integers(problem.n_states)))
+                message = (int(rng.integers(-problem.warmup, tick + 1)), int(rng.integers(problem.n_states)))
                 if message[0] not in controller._memory.seen:
                     for one in (controller, loaded, copied):
                         one.observe(*message)

@@ -25,7 +25,7 @@ EPISODES = 5
 
 def act(controller: ol.Controller) -> None:
     """Whatever was read must work."""
-    past = (0,) * controller.tables.lead
+    past = (0,) * controller.tables.warmup
     controller.reset(past)
     for h in range(min(controller.tables.horizon, 20)):
         controller.tick(h)

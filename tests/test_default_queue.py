@@ -29,7 +29,7 @@ class EveryOther(LossChannel):
 
     independent = False
 
-    def rates(self, horizon: int) -> Any:
+    def arrival_probabilities(self, horizon: int) -> Any:
         return np.full(horizon, 0.5)
 
     def lost(self, rng: np.random.Generator, horizon: int, n: int) -> Any:

@@ -336,12 +336,12 @@ def test_arrivals_and_returns_follow_their_exact_law(kind: str, rewards: str) ->
     link, law = cases(kind)
     found = uniform_episodes({**link, "rewards": rewards}, 20_000, seed=11)
     P, R, rho = arrays(link["mdp"])
-    lead = law.get("warm_delay", 0)
+    warmup = law.get("warm_delay", 0)
 
     def uniform(history: Any) -> Any:
         return [0.5, 0.5]
 
-    seen = Counter(map(tuple, np.minimum(found["arrivals"][:, lead:], 4).tolist()))
+    seen = Counter(map(tuple, np.minimum(found["arrivals"][:, warmup:], 4).tolist()))
     exact = {tuple(int(x) for x in key): p for key, p in arrival_law(P, rho, uniform, **law).items()}
     assert chi_square(seen, exact) > 1e-4
     exact_returns = return_law(P, R, rho, uniform, **law)
@@ -366,7 +366,7 @@ class EverySecond(ol.model.channels.LossChannel):
 
     independent = False
 
-    def rates(self, horizon: int) -> Any:
+    def arrival_probabilities(self, horizon: int) -> Any:
         return np.full(horizon, 0.5)
 
     def lost(self, rng: np.random.Generator, horizon: int, n: int) -> Any:
@@ -443,13 +443,13 @@ class Witness:
         for h, info in self.told.items():
             assert episode.information(h) == info
         assert sorted(self.told) == list(range(self.setting.actuation, self.setting.horizon))
-        H, lead = self.setting.horizon, self.setting.lead
-        assert len(episode.states) == H + lead
-        known = episode.states[lead:] >= 0
-        paid = self.setting.rewards[np.arange(H), episode.states[lead:], episode.actions[lead:]]
+        H, warmup = self.setting.horizon, self.setting.warmup
+        assert len(episode.states) == H + warmup
+        known = episode.states[warmup:] >= 0
+        paid = self.setting.rewards[np.arange(H), episode.states[warmup:], episode.actions[warmup:]]
         if self.check_rewards:
-            assert np.allclose(episode.rewards[lead:][known], paid[known])
-        assert np.isnan(episode.rewards[lead:][~known]).all()
+            assert np.allclose(episode.rewards[warmup:][known], paid[known])
+        assert np.isnan(episode.rewards[warmup:][~known]).all()
         assert ((episode.arrivals == -1) == (episode.states == -1)).all()
         assert tuple(episode.actions[: self.setting.actuation]) == self.setting.pending
         self.told, self.episodes, self.salt = {}, self.episodes + 1, self.salt + 1

@@ -28,7 +28,7 @@ def test_randomised_policies_against_histories(seed: int) -> None:
     assert walked.exact
     assert walked.half_width == 0
     assert float(walked) == pytest.approx(expected, abs=1e-12)
-    if problem.seen is None:
+    if problem.arrival_probability is None:
         table = ol.evaluate(problem, tabulate(problem, policy))
         assert table.method == "backward induction"
         assert float(table) == pytest.approx(expected, abs=1e-12)
@@ -130,13 +130,13 @@ def test_gap_terms_are_measures_and_agree_with_enumeration(seed: int) -> None:
     assert played.arrivals is not None
     counts: dict[ol.Information, int] = {}
     for s, a, arrive in zip(played.states.tolist(), played.actions.tolist(), played.arrivals.tolist(), strict=True):
-        h, lead = H - 1, problem.lead
-        known = [i for i in range(h + lead + 1) if 0 <= arrive[i] <= h]
+        h, warmup = H - 1, problem.warmup
+        known = [i for i in range(h + warmup + 1) if 0 <= arrive[i] <= h]
         if known:
             i = known[-1]
-            info = ol.Information(h, i - lead, s[i], tuple(a[i : h + lead]), h - arrive[i])
+            info = ol.Information(h, i - warmup, s[i], tuple(a[i : h + warmup]), h - arrive[i])
         else:
-            info = ol.Information.nothing_seen(tuple(a[: h + lead]))
+            info = ol.Information.nothing_seen(tuple(a[: h + warmup]))
         counts[info] = counts.get(info, 0) + 1
     from test_simulation import chi_square
 

@@ -161,17 +161,17 @@ def test_what_cannot_be_written_has_no_place_either(info: Information) -> None:
 
 def reconstructed(problem: Any, played: Any) -> Iterator[tuple[Information, int]]:
     """τ_h and the true s_h for every episode and time, from the record alone."""
-    lead, H = problem.lead, problem.horizon
+    warmup, H = problem.warmup, problem.horizon
     for states, actions, arrivals in zip(played.states, played.actions, played.arrivals, strict=True):
         for h in range(H):
-            there = [i for i in range(lead + h + 1) if 0 <= arrivals[i] <= h]
+            there = [i for i in range(warmup + h + 1) if 0 <= arrivals[i] <= h]
             if not there:
-                info = Information.nothing_seen(tuple(actions[lead : lead + h].tolist()))
+                info = Information.nothing_seen(tuple(actions[warmup : warmup + h].tolist()))
             else:
                 i = there[-1]
                 waited = h - int(arrivals[i])
-                info = Information(h, i - lead, int(states[i]), tuple(actions[i : lead + h].tolist()), waited)
-            yield info, int(states[lead + h])
+                info = Information(h, i - warmup, int(states[i]), tuple(actions[i : warmup + h].tolist()), waited)
+            yield info, int(states[warmup + h])
 
 
 def undecided(A: int) -> ol.FunctionPolicy:
@@ -192,7 +192,7 @@ def test_every_state_of_play_is_possible_and_in_the_table(problem: Any) -> None:
     assert chosen == asked  # the policy is asked with what the record says it knows
     for info in met:
         check(problem, info)
-    if problem.seen is None:
+    if problem.arrival_probability is None:
         layout = Layout.of(problem)
         assert {layout.index(info) for info in met} <= set(range(layout.size))
         assert met <= set(layout)
@@ -234,7 +234,7 @@ def all_trajectories(problem: Any) -> dict[Information, Any]:
     Under loss the delay is constant; what was under way before the start is done first.
     """
     H, S, A = problem.horizon, problem.n_states, problem.n_actions
-    P, law, seen = problem.mdp.transitions, problem.law, problem.seen
+    P, law, seen = problem.mdp.transitions, problem.law, problem.arrival_probability
     joint: dict[Information, Any] = defaultdict(lambda: np.zeros(S))
 
     def go(h: int, states: tuple[int, ...], acts: tuple[int, ...], when: tuple[int, ...], weight: float) -> None:
@@ -255,7 +255,7 @@ def all_trajectories(problem: Any) -> dict[Information, Any]:
                 outcomes = [(h + 1 + law.constant, seen[h + 1]), (-1, 1 - seen[h + 1])]
             else:
                 pmf = np.broadcast_to(law.at_step(law.interarrival, h), (S, A, law.interarrival.shape[-1]))[s, a]
-                outcomes = [(h + 1 + min(delay + k, law.cap), q) for k, q in enumerate(pmf)]
+                outcomes = [(h + 1 + min(delay + k, law.longest_delay), q) for k, q in enumerate(pmf)]
             for time, q in outcomes:
                 if p * q > 0:
                     go(h + 1, (*states, s2), (*acts, a), (*when, time), p * q)

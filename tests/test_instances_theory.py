@@ -169,8 +169,8 @@ def test_proposition1_for_random_policies(rng: np.random.Generator) -> None:
             return policy.probabilities(information_of(history))
 
         P, R, rho = arrays(problem.mdp)
-        if problem.lead:
-            given: dict[str, Any] = {"warm_delay": problem.lead}
+        if problem.warmup:
+            given: dict[str, Any] = {"warm_delay": problem.warmup}
         else:
             given = {"first": problem.law.first}
             if problem.law.constant is None:
@@ -372,7 +372,7 @@ def test_optimistic_planning_can_lose_for_ever() -> None:
     rate λ for all steps."""
     for seen, c in itertools.product([0.5, 0.9], [0.01, 1.0]):
         problem = hidden_action(seen)
-        assert problem.seen == pytest.approx(np.full(3, seen))
+        assert problem.arrival_probability == pytest.approx(np.full(3, seen))
         assert ol.solve(problem).value == pytest.approx(1 + seen / 2, abs=1e-13)
         claim = proposition6(2000, seen=seen, c=c)
         assert not claim.holds

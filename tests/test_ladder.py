@@ -69,7 +69,7 @@ def test_the_bounds_contain_the_optimum(seed: int) -> None:
     late = seed % 3 == 0 and start is None
     problem = ol.ImpairedMDP(mdp, channel, start=start, actuation=int(late), pending=(1,) if late else ())
     best = ol.solve(problem)
-    longest = problem.lead or problem.law.max_delay
+    longest = problem.warmup or problem.law.max_delay
     previous = np.inf
     for k in range(int(late), longest + 1):
         ladder = ol.solve(problem, depth=k)

@@ -444,7 +444,13 @@ def test_the_model_step_climbs_and_stays_in_the_balls() -> None:
         policy, theta, best = ol.BlackoutPolicy(table, 2), p, -np.inf
         for _ in range(4):
             theta, value = best_model(
-                table, theta, p, radius, np.array(problem.mdp.rewards), np.array(problem.seen), problem.initial
+                table,
+                theta,
+                p,
+                radius,
+                np.array(problem.mdp.rewards),
+                np.array(problem.arrival_probability),
+                problem.initial,
             )
             moved = ol.ImpairedMDP(problem.mdp.replace(transitions=np.concatenate([theta, p[:1]])), problem.channel)
             assert float(ol.evaluate(moved, policy)) == pytest.approx(value, abs=1e-12)

@@ -92,8 +92,8 @@ def test_q_star_under_loss_is_the_planners() -> None:
         rng = np.random.default_rng(seed)
         problem = ol.ImpairedMDP(random_mdp(rng, 3, 2, 4), ol.Loss(seen=rng.uniform(0.1, 1.0, size=4)))
         plan = ol.solve(problem)
-        assert problem.seen is not None
-        both = loss_q(problem.mdp.transitions, problem.mdp.rewards, problem.seen, problem.initial)
+        assert problem.arrival_probability is not None
+        both = loss_q(problem.mdp.transitions, problem.mdp.rewards, problem.arrival_probability, problem.initial)
         whole, ahead = (np.concatenate(q) for q in both)
         each = list(everything_known(4, 3, 2))
         assert len(set(each)) == len(each) == len(whole)

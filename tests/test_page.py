@@ -15,7 +15,7 @@ import pytest
 
 from oldlight import instances
 from oldlight.paper.diagrams import chain
-from oldlight.report import environment_info as made_with
+from oldlight.report import environment_info as environment_info
 from oldlight.report.charts import Lines, Panels, Series, seeds_band
 from oldlight.report.markup import inline, local, markup, plain
 from oldlight.report.page import Marked, Number, Page, Table
@@ -151,10 +151,10 @@ def test_how_it_was_made() -> None:
     text = page.html()
     assert "<dt>problem</dt><dd>p = 0.8</dd>" in text
     assert "oldlight run a.toml\noldlight report runs" in text
-    for name, version in made_with.versions().items():
+    for name, version in environment_info.versions().items():
         assert f"<dt>{name}</dt><dd>{version}</dd>" in text
-    assert {"Python", "oldlight", "numpy"} <= set(made_with.versions())
-    assert set(made_with.this_machine()) == {"processor", "cores", "memory", "system"}
+    assert {"Python", "oldlight", "numpy"} <= set(environment_info.versions())
+    assert set(environment_info.this_machine()) == {"processor", "cores", "memory", "system"}
 
 
 # -- writing --------------------------------------------------------------------------------------------------------------

@@ -66,9 +66,9 @@ def chi_square(observed: dict[Any, int], law: dict[Any, float]) -> float:
 def test_arrivals_and_returns_follow_their_exact_law(seed: int) -> None:
     problem, law = cases(seed)
     policy = random_policy(problem, seed)
-    H, lead = problem.horizon, problem.lead
+    H, warmup = problem.horizon, problem.warmup
     played: Any = policy
-    if problem.seen is None and seed >= 5:  # the compiled table of chances, instead of asking in Python
+    if problem.arrival_probability is None and seed >= 5:  # the compiled table of chances, instead of asking in Python
         from oldlight.model.policies import tabulate
 
         played = tabulate(problem, policy)
@@ -79,7 +79,7 @@ def test_arrivals_and_returns_follow_their_exact_law(seed: int) -> None:
     def asked(history: Any) -> Any:
         return policy.probabilities(information_of(history))
 
-    patterns = np.minimum(found.arrivals[:, lead:], H)
+    patterns = np.minimum(found.arrivals[:, warmup:], H)
     keys, counts = np.unique(patterns, axis=0, return_counts=True)
     observed = {tuple(int(x) for x in key): int(n) for key, n in zip(keys, counts, strict=True)}
     exact = {tuple(int(x) for x in key): p for key, p in arrival_law(P, rho, asked, **law).items()}

@@ -89,7 +89,7 @@ def test_the_return_is_what_evaluate_predicts(kind: str) -> None:
     assert result.agrees == (abs(result.mean - result.predicted.value) <= result.half_width + 1e-9)
     assert result.returns.tolist() == without_a_network(setup_for(problem, 250)).tolist()
     counts, report = result.counts, result.report
-    assert counts["observations"] == 250 * (problem.horizon + problem.lead - problem.actuation)
+    assert counts["observations"] == 250 * (problem.horizon + problem.warmup - problem.actuation)
     assert counts["forwarded"] + counts["dropped"] <= counts["observations"]
     assert report["observations"] == counts["forwarded"]
     assert report["ticks"] == 250 * (problem.horizon - problem.actuation)

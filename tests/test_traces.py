@@ -264,7 +264,7 @@ def test_a_fit_by_hand() -> None:
     assert channel.period_ms == channel.delay.period_ms == 20
     law = channel.delay.law(3, 1, 1)
     assert law.interarrival[:, 0, 0].tolist() == fit.by_step.tolist()
-    assert law.cap == 3
+    assert law.longest_delay == 3
     assert fit.channel().delay.law(3, 1, 1).interarrival.reshape(-1).tolist() == [5 / 8, 1 / 8, 2 / 8]  # type: ignore[union-attr]
 
 

@@ -42,7 +42,7 @@ class EpsilonGreedy:
             setting = self.setting
             P = (self.counts + 1 / setting.n_states) / (self.counts.sum(axis=2, keepdims=True) + 1)
             mdp = ol.TabularMDP(P, setting.rewards, horizon=setting.horizon, initial=setting.initial)
-            start = ol.WarmStart() if setting.lead else None
+            start = ol.WarmStart() if setting.warmup else None
             late = {"actuation": setting.actuation, "pending": setting.pending}
             self.plan = ol.solve(ol.ImpairedMDP(mdp, setting.channel, start=start, **late)).policy
             self.answers = ol.FunctionPolicy(self.act, setting.n_actions)

@@ -130,11 +130,11 @@ def model_of(x: Chain, start: str, delay: int | None, p_zero: float) -> Augmente
 
 def first_law(model: AugmentedMDP, x: Chain) -> Floats:
     """The law of the first information state, actions of the past drawn by their share of the five."""
-    lead = model.problem.lead
-    if not lead:
+    warmup = model.problem.warmup
+    if not warmup:
         return model.initial
     law = np.full(S, 1 / S)
-    for _ in range(lead):
+    for _ in range(warmup):
         law = np.kron(law, x.share)
     first = np.zeros(model.size)
     (segment,) = (y for y in model.segments if y.h == 0)

@@ -131,7 +131,7 @@ def read_text(
         with open(path if pipes else _opened(path), "rb") as stream:
             data = stream.read(most + 1)
         if len(data) > most:
-            raise ValueError(f"it has more than {machine.human(most)}")
+            raise ValueError(f"it has more than {machine.format_bytes(most)}")
         return data.decode("utf-8-sig")
 
 
@@ -242,9 +242,9 @@ class Arrays:
         if entry.file_size > gain * entry.compress_size:
             raise ValueError(f"{name!r} cannot unpack to {entry.file_size} bytes, having {entry.compress_size}")
         if size > self._room:
-            limit = machine.human(machine.default_limit())
+            limit = machine.format_bytes(machine.default_limit())
             raise ValueError(
-                f"{name!r} unpacks to {machine.human(size)}; at most {limit}, half of the memory, are read"
+                f"{name!r} unpacks to {machine.format_bytes(size)}; at most {limit}, half of the memory, are read"
             )
         self._room -= size
 
@@ -264,7 +264,7 @@ class _InPieces(io.BufferedReader):
     def read(self, size: int | None = -1, /) -> bytes:
         data = super().read(PIECE + 1 if size is None or size < 0 else min(size, PIECE + 1))
         if len(data) > PIECE:
-            raise ValueError(f"its directory takes more than {machine.human(PIECE)}")
+            raise ValueError(f"its directory takes more than {machine.format_bytes(PIECE)}")
         return data
 
 

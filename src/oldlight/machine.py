@@ -24,7 +24,7 @@ def default_limit() -> int:
         return 4 * 2**30
 
 
-def human(n: int) -> str:
+def format_bytes(n: int) -> str:
     """A number of bytes as people write it."""
     size = float(n)
     for unit in ("B", "KiB", "MiB", "GiB", "TiB"):

@@ -90,11 +90,11 @@ class FromTable:
 
     def _unplanned(self) -> int:
         """The nearest wait, else the nearest younger step, else the nearest older one that has a place."""
-        memory, report, lead = self.memory, self.report, self.tables.lead
+        memory, report, warmup = self.memory, self.report, self.tables.warmup
         h = memory.h
         blocks = self.offset[min(h, self.hold)]
-        newest = -lead - 1 if memory.nothing else memory.t
-        lowest = max(h - memory.longest, -lead)
+        newest = -warmup - 1 if memory.nothing else memory.t
+        lowest = max(h - memory.longest, -warmup)
         for t in (*range(max(newest, lowest), h + 1), *range(min(newest, h) - 1, lowest - 1, -1)):
             waits = [w for w, start in enumerate(blocks[h - t]) if start >= 0] if h - t < len(blocks) else []
             if waits:
@@ -176,7 +176,7 @@ class Asked:
 
     def __init__(self, tables: Tables, policy: Any, generator: random.Random) -> None:
         self.policy, self.generator, self.n_actions = policy, generator, tables.n_actions
-        self.memory = Memory(tables, tables.lead + tables.horizon, 0)
+        self.memory = Memory(tables, tables.warmup + tables.horizon, 0)
 
     def choose(self) -> int:
         info = self.memory.information

@@ -88,7 +88,7 @@ class Controller:
         self._chooser = chooser(tables, policy, self._report, random.Random(seed))
         self._memory = self._chooser.memory
         self._again = False  # is the current tick the one just decided?
-        self._begun = tables.lead == 0
+        self._begun = tables.warmup == 0
 
     # -- what can be looked at ----------------------------------------------------------------------------------------
 
@@ -116,19 +116,19 @@ class Controller:
         that never came are −1, like lost ones. `problem` says what the rewards were."""
         checked_problem(problem, "Controller.episode")
         self._must_have_begun()
-        memory, lead = self._memory, self.tables.lead
-        sizes = (problem.horizon, problem.n_states, problem.n_actions, problem.lead)
-        if self._end is None or sizes != (self._end, self.tables.n_states, self.tables.n_actions, lead):
+        memory, warmup = self._memory, self.tables.warmup
+        sizes = (problem.horizon, problem.n_states, problem.n_actions, problem.warmup)
+        if self._end is None or sizes != (self._end, self.tables.n_states, self.tables.n_actions, warmup):
             raise ValueError(
                 f"{self!r} was made for another problem than {problem!r}, or runs for ever: it has no such episode"
             )
         n = len(memory.actions)
         states, arrivals, rewards = np.full(n, -1), np.full(n, -1), np.full(n, np.nan)
         for i in range(n):
-            if i - lead in memory.seen:
-                states[i], arrivals[i] = memory.seen[i - lead]
-                rewards[i] = problem.rewards_at(i - lead)[states[i], memory.actions[i]]
-        return Episode(states, np.array(memory.actions, dtype=np.int64), arrivals, rewards, lead)
+            if i - warmup in memory.seen:
+                states[i], arrivals[i] = memory.seen[i - warmup]
+                rewards[i] = problem.rewards_at(i - warmup)[states[i], memory.actions[i]]
+        return Episode(states, np.array(memory.actions, dtype=np.int64), arrivals, rewards, warmup)
 
     def __repr__(self) -> str:
         ends = "runs for ever" if self._end is None else f"H={self._end}"
@@ -137,17 +137,17 @@ class Controller:
     # -- events -------------------------------------------------------------------------------------------------------
 
     def reset(self, past: Sequence[int] = ()) -> None:
-        """An episode begins. After a warm start `past` is the actions of the steps −lead..−1; the first thing to observe is then
-        the state of step −lead."""
-        lead, A = self.tables.lead, self.tables.n_actions
+        """An episode begins. After a warm start `past` is the actions of the steps −warmup..−1; the first thing to observe is then
+        the state of step −warmup."""
+        warmup, A = self.tables.warmup, self.tables.n_actions
         try:
             given = list(past)
         except TypeError:
             raise self._no(
-                f"past is {past!r}, expected a list of actions, one per step before the start: {lead}"
+                f"past is {past!r}, expected a list of actions, one per step before the start: {warmup}"
             ) from None
-        if len(given) != lead:
-            raise self._no(f"past has {len(given)} actions, expected one per step before the start: {lead}")
+        if len(given) != warmup:
+            raise self._no(f"past has {len(given)} actions, expected one per step before the start: {warmup}")
         done = [self._whole(f"past[{i}]", a, 0, A - 1) for i, a in enumerate(given)]
         self._memory.begin(done or list(self.tables.pending))
         self._again, self._begun = False, True
@@ -237,13 +237,13 @@ class Controller:
 
     def _must_have_begun(self) -> None:
         if not self._begun:
-            raise self._no(f"a warm start begins with reset(past): the {self.tables.lead} actions before the start")
+            raise self._no(f"a warm start begins with reset(past): the {self.tables.warmup} actions before the start")
 
     def _begun_step(self, name: str, step: Any) -> int:
-        """A step that has begun: −lead up to the current tick; after the last decision, up to the last step."""
+        """A step that has begun: −warmup up to the current tick; after the last decision, up to the last step."""
         self._must_have_begun()
         newest = self.step if self._end is None or self._memory.h < self._end else self._end - 1
-        return self._whole(name, step, -self.tables.lead, newest)
+        return self._whole(name, step, -self.tables.warmup, newest)
 
 
 __all__ = ["Controller", "Report"]

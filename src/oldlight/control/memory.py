@@ -25,12 +25,12 @@ class Memory:
     def __init__(self, tables: Tables, longest: int, coded: int) -> None:
         self.tables, self.longest, self.coded = tables, longest, coded
         self.powers: list[int] = [tables.n_actions**m for m in range(coded + 1)]
-        self.begin([0] * tables.lead or list(tables.pending))
+        self.begin([0] * tables.warmup or list(tables.pending))
 
     def begin(self, actions: list[int]) -> None:
-        """A new episode, after the actions of the steps −lead..−1, or the ones that are under way."""
+        """A new episode, after the actions of the steps −warmup..−1, or the ones that are under way."""
         self.h = len(self.tables.pending)
-        self.actions, self.base = actions, -self.tables.lead
+        self.actions, self.base = actions, -self.tables.warmup
         self.seen: dict[int, tuple[int, int]] = {}
         self.lost: set[int] = set()
         self.nothing, self.disturbed = True, False
@@ -81,7 +81,7 @@ class Memory:
         if self._origin <= i < self._floor[0]:
             if self._origin in self.seen:
                 self._floor = (self._origin, self.seen[self._origin][0])
-            elif self.base == -self.tables.lead:
+            elif self.base == -self.tables.warmup:
                 self._floor = (self.base, self.tables.first_state)
         self._recode()
 

@@ -64,7 +64,7 @@ class Tables:
 
     kind: "actions" (table[index]), "chances" (table[index, a]), "sequences" (table[row, s, q, j]), or "asked" (no table).
     offset[h, m, δ], root[h]: where the blocks of a table begin, −1 where there is none. late: the constant delay of sequences.
-    likely[h, s, a]: the most likely next state (one h if it does not matter); first_state: the most likely one of step −lead.
+    likely[h, s, a]: the most likely next state (one h if it does not matter); first_state: the most likely one of step −warmup.
     hold: where the plan's clock stands still, −1 for an episode that ends at H; why_it_ends says why.
     """
 
@@ -72,7 +72,7 @@ class Tables:
     horizon: int
     n_states: int
     n_actions: int
-    lead: int
+    warmup: int
     pending: tuple[int, ...]
     table: NDArray[Any]
     offset: Ints
@@ -97,7 +97,7 @@ class Tables:
             self.horizon,
             self.n_states,
             self.n_actions,
-            self.lead,
+            self.warmup,
             self.late,
             self.first_state,
             self.hold,
@@ -128,7 +128,7 @@ class Tables:
                 raise files.UnreadableFile(
                     f"{path}: kind is {kind!r}, expected a saved oldlight Controller{out if policy else ''}"
                 )
-            version, H, S, A, lead, late, first_state, hold = held.numbers("numbers", 8)
+            version, H, S, A, warmup, late, first_state, hold = held.numbers("numbers", 8)
             if version != VERSION:
                 raise files.UnreadableFile(f"{path}: version is {version}; this oldlight reads version {VERSION}")
             u, bound = (float(x) for x in held.array("bound", "f", (2,)))
@@ -136,7 +136,7 @@ class Tables:
             shape = {ACTIONS: (None,), CHANCES: (None, A), SEQUENCES: (None, S, None, H)}[what]
             blocks: tuple[files.Shape, ...] = ((0,), (0,)) if what == SEQUENCES else ((None, None, None), (None,))
             found = cls(
-                kind=what, horizon=H, n_states=S, n_actions=A, lead=lead,
+                kind=what, horizon=H, n_states=S, n_actions=A, warmup=warmup,
                 pending=tuple(held.array("pending", "iu", (None,)).tolist()),
                 table=held.array("table", "f" if what == CHANCES else "iu", shape),
                 offset=held.array("offset", "iu", blocks[0]).astype(np.int64),
@@ -156,9 +156,9 @@ class Tables:
     def _parts(self) -> Iterator[tuple[str, bool]]:
         """The parts of a file by name, and whether each fits those before it."""
         H, S, A, table = self.horizon, self.n_states, self.n_actions, self.table
-        yield "numbers", min(H, S, A) >= 1 and self.lead >= 0 and 0 <= self.late <= H and -1 <= self.hold < H
+        yield "numbers", min(H, S, A) >= 1 and self.warmup >= 0 and 0 <= self.late <= H and -1 <= self.hold < H
         yield "numbers", 0 <= self.first_state < S
-        yield "numbers", self.lead <= (self.late if self.kind == SEQUENCES else self.offset.shape[1] - 1)
+        yield "numbers", self.warmup <= (self.late if self.kind == SEQUENCES else self.offset.shape[1] - 1)
         yield "bound", 0 <= self.discount <= 1 and 0 <= self.loss_bound < np.inf
         yield "pending", all(0 <= a < A for a in self.pending)
         yield "likely", _all_below(self.likely, S)
@@ -177,7 +177,7 @@ class Tables:
         yield "root", len(self.root) == times
         h, m = np.arange(times), np.arange(self.offset.shape[1])
         yield from places(self.offset, self.root, S, A, len(table))
-        has_block = np.any((self.offset >= 0).any(axis=2) & (m <= h[:, None] + self.lead), axis=1)
+        has_block = np.any((self.offset >= 0).any(axis=2) & (m <= h[:, None] + self.warmup), axis=1)
         has_place = has_block | (self.root >= 0)
         yield "offset", bool(has_place[len(self.pending) :].all() and (self.hold < 0 or has_block[-1]))
 
@@ -198,7 +198,7 @@ def tables_of(problem: ImpairedMDP, policy: Any) -> Tables:
         "horizon": H,
         "n_states": problem.n_states,
         "n_actions": problem.n_actions,
-        "lead": problem.lead,
+        "lead": problem.warmup,
         "pending": problem.pending,
         "likely": checks.frozen(rows.argmax(axis=3).astype(np.min_scalar_type(problem.n_states))),
         "first_state": int(problem.initial.argmax()),
@@ -213,7 +213,7 @@ def tables_of(problem: ImpairedMDP, policy: Any) -> Tables:
             f"{policy!r} acts on the current state, which a controller does not see; plan: oldlight.solve(problem)"
         )
     if isinstance(policy, TablePolicy):
-        if problem.seen is not None or not same_layout(policy.layout, Layout.of(problem)):
+        if problem.arrival_probability is not None or not same_layout(policy.layout, Layout.of(problem)):
             raise made_for_another(policy, problem)
         kind, body = (ACTIONS, policy.actions) if policy.actions is not None else (CHANCES, policy.chances)
         assert body is not None
@@ -252,11 +252,15 @@ def standstill(problem: ImpairedMDP) -> tuple[int, str]:
     law, H = problem.law, problem.horizon
     if law.interarrival.shape[0] != 1:
         return -1, f"the law of {problem.channel!r} changes with time"
-    if problem.seen is not None:
-        if law.constant is None or np.ptp(problem.seen) > 0 or not (problem.loss and problem.loss.independent):
+    if problem.arrival_probability is not None:
+        if (
+            law.constant is None
+            or np.ptp(problem.arrival_probability) > 0
+            or not (problem.loss and problem.loss.independent)
+        ):
             return -1, f"the law of {problem.channel!r} changes with time, or its losses are not independent"
         return (law.constant, "") if law.constant < H else (-1, "the delay is not shorter than the plan")
-    if problem.lead:
+    if problem.warmup:
         return 0, ""
     possible = law.feasible_delays  # [i, d]
     steady = law.longest_wait(0) == 0 or (H > 1 and bool((possible[-1] == possible[-2]).all()))
@@ -266,7 +270,7 @@ def standstill(problem: ImpairedMDP) -> tuple[int, str]:
             f"delays behind {problem.channel!r} grow without bound, or beyond the plan's {H} steps; cap them: .capped(k)",
         )
     offset, root = Layout.of(problem).offset, Layout.of(problem).root
-    longest = min(law.cap, law.max_delay + law.longest_wait(0))
+    longest = min(law.longest_delay, law.max_delay + law.longest_wait(0))
     wanted = [(m, w) for m in range(longest + 1) for w in range(min(m, law.longest_wait(0)) + 1) if possible[-1, m - w]]
     for h in range(H):
         fits = longest < offset.shape[1] and all(offset[h, m, w] >= 0 for m, w in wanted)

@@ -101,16 +101,16 @@ class _Stage:
     def episode(self, revealed: Mapping[str, Any]) -> Episode:
         """The hindsight as learners read it: in the time of the step that an action acts on, late at most by the law's cap."""
         problem = self.problem
-        lead, n = problem.lead, problem.lead + problem.horizon
+        warmup, n = problem.warmup, problem.warmup + problem.horizon
         arrivals = np.array(revealed["arrivals"][:n], dtype=np.int64)
         lost = arrivals < 0
-        steps = np.arange(n) - lead
-        longest = steps + (lead if lead else problem.law.cap)
+        steps = np.arange(n) - warmup
+        longest = steps + (warmup if warmup else problem.law.longest_delay)
         arrivals = np.where(lost, -1, np.minimum(arrivals + problem.actuation, longest))
         states = np.array([-1 if s is None else int(s) for s in revealed["observations"][:n]], dtype=np.int64)
         rewards = np.array(revealed["rewards"][:n], dtype=np.float64)
         rewards[lost] = np.nan
-        return Episode(states, np.array(revealed["actions"][:n], dtype=np.int64), arrivals, rewards, lead)
+        return Episode(states, np.array(revealed["actions"][:n], dtype=np.int64), arrivals, rewards, warmup)
 
 
 def learn_in(
@@ -130,7 +130,7 @@ def learn_in(
     stage = _Stage(env, problem)
     of = stage.problem
     streams = [np.random.default_rng([checks.whole("seed", seed), k]) for k in range(2)]
-    layout = None if of.seen is not None else Layout.of(of)
+    layout = None if of.arrival_probability is not None else Layout.of(of)
     learner.start(Setting.of(of, K, checks.probability("failure", failure), layout), streams[0])
     returns = np.zeros(K)
     for k in range(K):

@@ -90,8 +90,8 @@ def _arrived(traffic: Traffic, steps: int, most: int) -> Floats:
                 break
             now = after
     arrived = np.minimum(np.array(rows), 1.0)
-    if law.cap <= most:
-        arrived[:, law.cap :] = 1.0
+    if law.longest_delay <= most:
+        arrived[:, law.longest_delay :] = 1.0
     return arrived
 
 
@@ -106,5 +106,5 @@ def _visible(traffic: Traffic, steps: int) -> tuple[Floats, Floats, Floats]:
     elif isinstance(loss, Loss):
         seen = np.atleast_1d(np.asarray(loss.seen, dtype=np.float64))
     else:
-        seen = loss.rates(steps) if loss.independent else np.zeros(1)
+        seen = loss.arrival_probabilities(steps) if loss.independent else np.zeros(1)
     return seen[:, None], one, np.ones(1)

@@ -36,14 +36,14 @@ class Engine:
                 "without a channel"
             )
         self.problem, self.n, self.places = problem, n, places
-        H, lead, mdp = problem.horizon, problem.lead, problem.mdp
+        H, warmup, mdp = problem.horizon, problem.warmup, problem.mdp
         # the transitions, written out (and, with this channel, no table of information states)
         world = World(ImpairedMDP(mdp, Loss(seen=1.0)))
         # the law without the actuation delay: here actions really are late
         law = ImpairedMDP(mdp, problem.channel, start=problem.start).law
         seen, link = np.ones((2, H)), (0.0, 0.0, 0.0)
         if isinstance(loss, Loss):
-            seen[:] = loss.rates(H)
+            seen[:] = loss.arrival_probabilities(H)
         elif isinstance(loss, BurstyLoss):
             seen[0], seen[1], link = loss.seen_good, loss.seen_bad, (loss.bad, loss.to_bad, loss.to_good)
         self._start = (
@@ -53,9 +53,9 @@ class Engine:
         )
         self.model = self._kernels.Model(
             world.index, world.cumulative, np.ascontiguousarray(world.rewards), cumulative_of(law.interarrival), seen, *link,
-            loss is not None, law.cap, lead, problem.actuation, late_rewards,
+            loss is not None, law.longest_delay, warmup, problem.actuation, late_rewards,
         )  # fmt: skip
-        self.past = np.zeros((4, lead + H + 1 + problem.actuation, n), dtype=np.int32)
+        self.past = np.zeros((4, warmup + H + 1 + problem.actuation, n), dtype=np.int32)
         self.agent = np.zeros((9, n), dtype=np.int64)
         self._streams = np.zeros((3, n), dtype=np.uint64)
 
@@ -70,8 +70,8 @@ class Engine:
     def longest_queue(problem: ImpairedMDP) -> int:
         """The most actions that can lie between the newest observation and now."""
         H, sizes = problem.horizon, (problem.n_states, problem.n_actions)
-        if problem.lead:
-            return problem.lead
+        if problem.warmup:
+            return problem.warmup
         longest = Traffic(problem.channel, horizon=H, sizes=sizes).longest
         late = H if problem.loss is not None or longest is None else min(longest, H)
         return late + problem.actuation
@@ -107,14 +107,14 @@ class Engine:
     @property
     def states(self) -> Ints:
         """The true states."""
-        true: Ints = self.past[self._kernels.STATE, self.time + self.problem.lead, np.arange(self.n)].astype(np.int64)
+        true: Ints = self.past[self._kernels.STATE, self.time + self.problem.warmup, np.arange(self.n)].astype(np.int64)
         return true
 
     def show(self) -> dict[str, Any]:
         """What each agent sees: new arrays, one row per copy."""
         n, problem = self.n, self.problem
         numbers, actions = np.empty((6, n), dtype=np.int64), np.empty((n, self.places), dtype=np.int64)
-        sizes = (problem.n_states, problem.n_actions, problem.lead, problem.actuation)
+        sizes = (problem.n_states, problem.n_actions, problem.warmup, problem.actuation)
         self._kernels.show(*sizes, self.past, self.agent, numbers, actions)
         observation, age, waited, fresh, seen, time = numbers
         shown = {
@@ -130,11 +130,11 @@ class Engine:
         return shown
 
     def hindsight(self) -> dict[str, NDArray[Any]]:
-        """What is revealed after the episodes, axes (e, step −lead..H−1): states (−1 if lost), actions by the step that they acted
+        """What is revealed after the episodes, axes (e, step −warmup..H−1): states (−1 if lost), actions by the step that they acted
         on, the times at which observations arrived (H or later: only now; −1: lost), rewards."""
-        H, lead = self.problem.horizon, self.problem.lead
-        states, actions, settles, lost = self.past[:, : lead + H].transpose(0, 2, 1).astype(np.int64)
+        H, warmup = self.problem.horizon, self.problem.warmup
+        states, actions, settles, lost = self.past[:, : warmup + H].transpose(0, 2, 1).astype(np.int64)
         rewards = np.zeros(states.shape)
-        rewards[:, lead:] = self.model.rewards[np.arange(H), states[:, lead:], actions[:, lead:]]
+        rewards[:, warmup:] = self.model.rewards[np.arange(H), states[:, warmup:], actions[:, warmup:]]
         states[lost > 0] = settles[lost > 0] = -1
         return {"observations": states, "actions": actions, "arrivals": settles, "rewards": rewards}

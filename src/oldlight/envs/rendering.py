@@ -20,12 +20,12 @@ CELLS = 60  # with more states than this the strip of states has no cells of its
 
 @dataclass(frozen=True)
 class Scene:
-    """Time `now` of `horizon`; states[i], settles[i], lost[i] for the steps −lead.. that have been sent; `newest`: the step the
+    """Time `now` of `horizon`; states[i], settles[i], lost[i] for the steps −warmup.. that have been sent; `newest`: the step the
     agent sees (None: nothing yet); `queue`: (step, action) for the actions since and under way."""
 
     now: int
     horizon: int
-    lead: int
+    warmup: int
     states: list[int]
     settles: list[int]
     lost: list[bool]
@@ -42,13 +42,13 @@ class Scene:
         from oldlight.kernels import batch_simulator as k
 
         problem, past, agent = engine.problem, engine.past[:, :, e], engine.agent[:, e].tolist()
-        lead, now, t, m = problem.lead, agent[k.CLOCK], agent[k.NEWEST], agent[k.LENGTH]
-        sent = past[:, : lead + now + 1].tolist()
-        last = lead + now + problem.actuation
+        warmup, now, t, m = problem.warmup, agent[k.CLOCK], agent[k.NEWEST], agent[k.LENGTH]
+        sent = past[:, : warmup + now + 1].tolist()
+        last = warmup + now + problem.actuation
         mdp = problem.mdp
         return cls(
-            now, problem.horizon, lead, sent[k.STATE], sent[k.SETTLES], [bool(gone) for gone in sent[k.LOST]],
-            None if t < -lead else t, [(row - lead, int(past[k.ACTION, row])) for row in range(last - m, last)], earned,
+            now, problem.horizon, warmup, sent[k.STATE], sent[k.SETTLES], [bool(gone) for gone in sent[k.LOST]],
+            None if t < -warmup else t, [(row - warmup, int(past[k.ACTION, row])) for row in range(last - m, last)], earned,
             "no link: the state itself is seen" if plain else repr(problem.channel),
             list(mdp.states or map(str, range(mdp.n_states))), list(mdp.actions or map(str, range(mdp.n_actions))),
             mdp.rewards[min(now, problem.horizon - 1)].max(axis=1).tolist(),
@@ -60,13 +60,13 @@ class Scene:
 
     @property
     def seen(self) -> int | None:
-        return None if self.newest is None else self.states[self.newest + self.lead]
+        return None if self.newest is None else self.states[self.newest + self.warmup]
 
     @property
     def under_way(self) -> list[tuple[int, int, bool]]:
         """(step, when it arrives, lost) of what was sent and has not settled."""
         rows = enumerate(zip(self.settles, self.lost, strict=True))
-        return [(i - self.lead, when, gone) for i, (when, gone) in rows if when > self.now]
+        return [(i - self.warmup, when, gone) for i, (when, gone) in rows if when > self.now]
 
     @property
     def what_is_seen(self) -> str:
@@ -158,7 +158,7 @@ def _link(axis: Any, scene: Scene) -> None:
     _bare(axis, "the link: sent above, received below")
     end = scene.horizon
     for row, (when, gone) in enumerate(zip(scene.settles, scene.lost, strict=True)):
-        i = row - scene.lead
+        i = row - scene.warmup
         arrived = when <= scene.now
         colour = LOST if gone else (SEEN if i == scene.newest else TRUE if arrived else WAY)
         stop = min(when, scene.now) if arrived else when
@@ -175,9 +175,9 @@ def _link(axis: Any, scene: Scene) -> None:
     for name, colour, style in lines:
         axis.plot([], [], style, color=colour, label=name)
     axis.legend(loc="lower right", bbox_to_anchor=(1.0, 1.0), ncols=4, fontsize=8, frameon=False)
-    axis.set_xlim(-scene.lead - 0.6, end + 0.6)
+    axis.set_xlim(-scene.warmup - 0.6, end + 0.6)
     axis.set_ylim(-0.32, 1.35)
-    axis.set_xticks(np.arange(-scene.lead, end + 1, max(1, (end + scene.lead) // 20)))
+    axis.set_xticks(np.arange(-scene.warmup, end + 1, max(1, (end + scene.warmup) // 20)))
     axis.set_yticks([0, 1], ["agent", "process"], fontsize=8)
     axis.tick_params(axis="y", length=0)
     axis.tick_params(axis="x", labelsize=8)

@@ -55,7 +55,7 @@ class Process:
         self.action_space = spaces.Discrete(A)
         self.observation_space: spaces.Space[Any] = spaces.Discrete(S)
         if self.plain:
-            if self.problem.actuation or self.late_rewards or self.problem.lead or queue:
+            if self.problem.actuation or self.late_rewards or self.problem.warmup or queue:
                 raise ValueError(
                     "without a channel the state itself is the observation; late actions, a warm start, late rewards and a queue need "
                     'one: channel="none" shows the same Dict as any link, with nothing late or lost'

@@ -98,7 +98,7 @@ def _meet(shape, cells, g, local):
 
 
 @nb.njit(nogil=True, cache=True)
-def walk(states, actions, arrivals, lead, pooled, shape, cells, moves, path):
+def walk(states, actions, arrivals, warmup, pooled, shape, cells, moves, path):
     """The moves of one revealed episode, those that end it first; path[h]: the cell at time h. Returns how many moves.
 
     What is left after the last action: step t of a queue of length j moves from (s_t, a_t..a_{t+j−1}) to
@@ -111,31 +111,33 @@ def walk(states, actions, arrivals, lead, pooled, shape, cells, moves, path):
     for j in range(2, len(shape.rest)):
         if shape.rest[j] < 0:
             continue
-        for t in range(min(H - j, H - 2), (-lead if pooled else H - j) - 1, -1):
-            if arrivals[t + 1 + lead] < t + j:
+        for t in range(min(H - j, H - 2), (-warmup if pooled else H - j) - 1, -1):
+            if arrivals[t + 1 + warmup] < t + j:
                 continue
             code = np.int64(0)
             for k in range(j):
-                code += actions[t + k + lead] * shape.powers[k]
-            moves[n, 0] = _meet(shape, cells, shape.rest[j], states[t + lead] * shape.powers[j] + code)
+                code += actions[t + k + warmup] * shape.powers[k]
+            moves[n, 0] = _meet(shape, cells, shape.rest[j], states[t + warmup] * shape.powers[j] + code)
             moves[n, 1] = 0
-            moves[n, 2] = _meet(shape, cells, shape.rest[j - 1], states[t + 1 + lead] * shape.powers[j - 1] + code // A)
+            moves[n, 2] = _meet(
+                shape, cells, shape.rest[j - 1], states[t + 1 + warmup] * shape.powers[j - 1] + code // A
+            )
             n += 1
-    t = -lead - 1
+    t = -warmup - 1
     for h in range(H):
-        while t < h and arrivals[t + 1 + lead] <= h:
+        while t < h and arrivals[t + 1 + warmup] <= h:
             t += 1
-        begin = max(t, -lead)
+        begin = max(t, -warmup)
         m = h - begin
         code = np.int64(0)
         for k in range(m):
-            code += actions[begin + k + lead] * shape.powers[k]
-        if t < -lead:
+            code += actions[begin + k + warmup] * shape.powers[k]
+        if t < -warmup:
             path[h] = _meet(shape, cells, shape.root[h], code)
         else:
-            g = shape.node[h, m, h - arrivals[t + lead]]
-            path[h] = _meet(shape, cells, g, states[t + lead] * shape.powers[m] + code)
-    if t < -lead:
+            g = shape.node[h, m, h - arrivals[t + warmup]]
+            path[h] = _meet(shape, cells, g, states[t + warmup] * shape.powers[m] + code)
+    if t < -warmup:
         code = np.int64(0)
         for k in range(H):
             code += actions[k] * shape.powers[k]
@@ -145,7 +147,7 @@ def walk(states, actions, arrivals, lead, pooled, shape, cells, moves, path):
         n += 1
     for h in range(H - 2, -1, -1):
         moves[n, 0] = path[h]
-        moves[n, 1] = actions[h + lead]
+        moves[n, 1] = actions[h + warmup]
         moves[n, 2] = path[h + 1]
         n += 1
     return n

@@ -2,8 +2,8 @@
 """Many impaired processes at once, compiled; `oldlight.envs.batch_simulator` says what it does.
 
 `past[what, row, e]` is what happened in environment e: STATE, ACTION (by the step that it acts on), SETTLES and LOST of the step in
-row i, which is step i − lead. `agent[what, e]` is its present: rows 0..4 are those of `oldlight.kernels.episodes` (whose `draw` and
-`observe` are used): the newest visible step t (−lead−1 for none), the queue's length, a code that stays 0 here, the wait, the
+row i, which is step i − warmup. `agent[what, e]` is its present: rows 0..4 are those of `oldlight.kernels.episodes` (whose `draw` and
+`observe` are used): the newest visible step t (−warmup−1 for none), the queue's length, a code that stays 0 here, the wait, the
 newest settled step; then the time, whether the link is bad, the first step whose reward has not been paid, and the step that
 settled just now. `streams[what, e]` are random states of the process, the delays and the losses of environment e alone
 (SplitMix64), so that none depends on the others.
@@ -38,8 +38,8 @@ class Model(NamedTuple):
     to_bad: float
     to_good: float
     loses: bool
-    cap: int  # no delay is longer
-    lead: int  # steps before step 0
+    longest_delay: int  # no delay is longer
+    warmup: int  # steps before step 0
     ahead: int  # how late actions are
     late_rewards: bool
 
@@ -74,34 +74,34 @@ def _losing(i, e, model, agent, streams):
 def _hear(e, w, A, model, past, agent):
     """What reaches the agent at time w."""
     settled = agent[SETTLED, e]
-    observe(e, w, model.lead, A, model.loses, past[LOST], past[SETTLES], agent)
+    observe(e, w, model.warmup, A, model.loses, past[LOST], past[SETTLES], agent)
     agent[ARRIVAL, e] = agent[SETTLED, e] if agent[SETTLED, e] > settled else NOTHING
 
 
 @nb.njit(nogil=True, cache=True)
 def begin(who, initial, first, pending, model, past, agent, streams):
     """A new episode for every environment e with who[e]; initial, first: running sums of the laws of s_0 and d_0."""
-    lead = model.lead
+    warmup = model.warmup
     A = model.rewards.shape[2]
     for e in range(len(who)):
         if not who[e]:
             continue
         past[STATE, 0, e] = draw(initial, _uniform(streams, PROCESS, e))
         agent[:, e] = 0
-        agent[NEWEST, e], agent[LENGTH, e], agent[SETTLED, e] = -lead - 1, lead + model.ahead, -lead - 1
-        for i in range(lead):
+        agent[NEWEST, e], agent[LENGTH, e], agent[SETTLED, e] = -warmup - 1, warmup + model.ahead, -warmup - 1
+        for i in range(warmup):
             a = min(np.int64(_uniform(streams, PROCESS, e) * A), A - 1)
             row = past[STATE, i, e] * A + a
             k = draw(model.cumulative[0, row], _uniform(streams, PROCESS, e))
             past[STATE, i + 1, e] = model.index[0, row, k]
             past[ACTION, i, e], past[SETTLES, i, e], past[LOST, i, e] = a, i, 0
         for i in range(model.ahead):
-            past[ACTION, lead + i, e] = pending[i]
-        late = lead
-        if lead == 0 and len(first) > 1:
-            late = min(draw(first, _uniform(streams, DELAY, e)), model.cap)
-        past[SETTLES, lead, e] = late
-        past[LOST, lead, e] = _losing(0, e, model, agent, streams)
+            past[ACTION, warmup + i, e] = pending[i]
+        late = warmup
+        if warmup == 0 and len(first) > 1:
+            late = min(draw(first, _uniform(streams, DELAY, e)), model.longest_delay)
+        past[SETTLES, warmup, e] = late
+        past[LOST, warmup, e] = _losing(0, e, model, agent, streams)
         _hear(e, 0, A, model, past, agent)
 
 
@@ -110,7 +110,7 @@ def step(skip, actions, model, past, agent, streams, rewards, over):
     """One step of every environment e without skip[e]; fills rewards and over. Returns the first environment whose action is none,
     having done nothing, or −1."""
     H, _, A = model.rewards.shape
-    lead = model.lead
+    warmup = model.warmup
     random_link = model.interarrival.shape[3] > 1
     for e in range(len(skip)):
         if not skip[e] and not 0 <= actions[e] < A:
@@ -121,7 +121,7 @@ def step(skip, actions, model, past, agent, streams, rewards, over):
         if skip[e]:
             continue
         w = agent[CLOCK, e]
-        i = w + lead
+        i = w + warmup
         past[ACTION, i + model.ahead, e] = actions[e]
         a = np.int64(past[ACTION, i, e])
         s = np.int64(past[STATE, i, e])
@@ -137,7 +137,7 @@ def step(skip, actions, model, past, agent, streams, rewards, over):
                 min(a, model.interarrival.shape[2] - 1),
             )
             settle += draw(model.interarrival[law], _uniform(streams, DELAY, e))
-            settle = min(settle, w + 1 + model.cap)
+            settle = min(settle, w + 1 + model.longest_delay)
         past[SETTLES, i + 1, e] = settle
         past[LOST, i + 1, e] = _losing(w + 1, e, model, agent, streams)
         agent[CLOCK, e] = w + 1
@@ -147,7 +147,7 @@ def step(skip, actions, model, past, agent, streams, rewards, over):
         if model.late_rewards:  # the newest observation brings all rewards before its step; the end brings the rest
             until = H if over[e] else agent[NEWEST, e]
             for j in range(agent[PAID, e], until):
-                rewards[e] += model.rewards[j, past[STATE, j + lead, e], past[ACTION, j + lead, e]]
+                rewards[e] += model.rewards[j, past[STATE, j + warmup, e], past[ACTION, j + warmup, e]]
             agent[PAID, e] = max(agent[PAID, e], until)
         else:
             rewards[e] = model.rewards[w, s, a]
@@ -155,19 +155,19 @@ def step(skip, actions, model, past, agent, streams, rewards, over):
 
 
 @nb.njit(nogil=True, cache=True)
-def show(S, A, lead, ahead, past, agent, numbers, actions):
+def show(S, A, warmup, ahead, past, agent, numbers, actions):
     """What each agent sees, as `oldlight.envs.observation_view` describes it: numbers[what, e], and the queue actions[e, place]."""
     places = actions.shape[1]
     for e in range(numbers.shape[1]):
         t, m, waited = agent[NEWEST, e], agent[LENGTH, e], agent[WAITED, e]
-        known = t >= -lead
+        known = t >= -warmup
         now = agent[CLOCK, e] + ahead
-        numbers[OBSERVATION, e] = past[STATE, t + lead, e] if known else S
+        numbers[OBSERVATION, e] = past[STATE, t + warmup, e] if known else S
         numbers[AGE, e] = m
         numbers[WAIT, e] = waited if known else m + 1
         numbers[FRESH, e] = 1 if known and waited == 0 else 0
         numbers[SEEN, e] = 1 if known else 0
         numbers[TIME, e] = now
-        first = now + lead - places  # the row of the leftmost place
+        first = now + warmup - places  # the row of the leftmost place
         for j in range(places):
             actions[e, j] = past[ACTION, first + j, e] if j >= places - m else A

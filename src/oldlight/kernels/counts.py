@@ -1,6 +1,6 @@
 """The compiled loops of learning under delay: counts, and one pass of value iteration over all blocks of a layout.
 
-Steps t = −lead..H−1 have their own rows of counts (row t + lead), or one row for all of them when counts are pooled. A
+Steps t = −warmup..H−1 have their own rows of counts (row t + lead), or one row for all of them when counts are pooled. A
 state-action pair is the number s·A + a.
 
     seen[T, sa]                    N_t(s, a)
@@ -18,7 +18,9 @@ from oldlight.kernels.delay import FOLLOW, SHIFTS, backup_sparse
 
 
 @nb.njit(nogil=True, cache=True)
-def count(states, actions, arrivals, lead, cap, A, pooled, seen, index, number, n_next, event, risk, touched):
+def count(
+    states, actions, arrivals, warmup, longest_delay, A, pooled, seen, index, number, n_next, event, risk, touched
+):
     """Take one revealed episode into the counts; touched[i] = (row, pair) of step i."""
     n = len(states)
     K = event.shape[2]
@@ -37,10 +39,10 @@ def count(states, actions, arrivals, lead, cap, A, pooled, seen, index, number, 
             index[row, sa, k] = states[i + 1]
             n_next[row, sa] += 1
         number[row, sa, k] += 1
-        if lead == 0:
+        if warmup == 0:
             late = arrivals[i] - i  # d_i
             wait = arrivals[i + 1] - arrivals[i] - 1  # Δ_i, or a lower bound on it where the delay is capped
-            capped = late + wait >= cap
+            capped = late + wait >= longest_delay
             for j in range(min(wait + (0 if capped else 1), K)):
                 risk[row, sa, j] += 1
             if not capped and wait < K:
@@ -48,7 +50,7 @@ def count(states, actions, arrivals, lead, cap, A, pooled, seen, index, number, 
 
 
 @nb.njit(nogil=True, cache=True)
-def sweep(blocks, offset, root, ends, V, zeros, H, lead, cap, powers, rewards, remaining, index, weight, n_next, bonus, spread,
+def sweep(blocks, offset, root, ends, V, zeros, H, warmup, longest_delay, powers, rewards, remaining, index, weight, n_next, bonus, spread,
           theta, theta_bonus, known, first_theta, rho, root_bonus, noise, mode, table):  # fmt: skip
     """One backward pass over all blocks; V is filled, and `table` written (or followed, mode FOLLOW).
 
@@ -67,7 +69,7 @@ def sweep(blocks, offset, root, ends, V, zeros, H, lead, cap, powers, rewards, r
     V[ends[0] : ends[0] + S] = 0.0
     for m in range(1, longest + 1):  # after the last action: G
         t = H - m
-        row = 0 if pooled else t + lead
+        row = 0 if pooled else t + warmup
         clip = remaining[max(t, 0)]
         last = t == H - 1  # its successor does not matter, so there is nothing to learn
         for s in range(S):
@@ -87,9 +89,9 @@ def sweep(blocks, offset, root, ends, V, zeros, H, lead, cap, powers, rewards, r
     for b in range(len(blocks)):
         h, m, waited, here = blocks[b]
         t = h - m
-        row = 0 if pooled else t + lead
+        row = 0 if pooled else t + warmup
         final = h == H - 1
-        forced = final or lead > 0 or m >= cap
+        forced = final or warmup > 0 or m >= longest_delay
         clip = remaining[max(t, 0)]
         if waited > 0 and t >= 0:
             clip = remaining[t + 1]

@@ -1,8 +1,8 @@
 """The interaction protocol, compiled; `oldlight.simulation` says what it does.
 
-Arrays have one row per step −lead..H−1 (row i holds step i − lead) and one column per episode: a step is done for all
+Arrays have one row per step −warmup..H−1 (row i holds step i − warmup) and one column per episode: a step is done for all
 episodes of a chunk before the next, so that their memory look-ups overlap. The agent's side of the episodes is
-`agent[0..4, e]`: the newest visible step t (−lead−1 for none), the queue's length m and code, the wait, the newest settled
+`agent[0..4, e]`: the newest visible step t (−warmup−1 for none), the queue's length m and code, the wait, the newest settled
 step. `settles` is when each observation arrives or is known to be lost; `lost` says which (one entry: nothing is).
 """
 
@@ -27,14 +27,14 @@ def draw(cumulative, u):
 
 
 @nb.njit(nogil=True, cache=True, inline="always")
-def observe(e, h, lead, A, loses, lost, settles, agent):
+def observe(e, h, warmup, A, loses, lost, settles, agent):
     """What reaches the agent at time h, in order and at most one: an observation, or the news that it is lost."""
     u = agent[4, e] + 1
-    if u <= h and settles[u + lead, e] == h:
+    if u <= h and settles[u + warmup, e] == h:
         agent[4, e] = u
-        if not loses or not lost[u + lead, e]:
+        if not loses or not lost[u + warmup, e]:
             t = agent[0, e]
-            gone = u - t if t >= -lead else u + lead  # actions that leave the queue
+            gone = u - t if t >= -warmup else u + warmup  # actions that leave the queue
             agent[0, e] = u
             agent[1, e] -= gone
             code = agent[2, e] if agent[1, e] > 0 else 0
@@ -47,14 +47,14 @@ def observe(e, h, lead, A, loses, lost, settles, agent):
 
 
 @nb.njit(nogil=True, cache=True)
-def begin(initial, index, cumulative, first, cap, lead, A, lost, draw_state, draw_link, draw_action,
+def begin(initial, index, cumulative, first, longest_delay, warmup, A, lost, draw_state, draw_link, draw_action,
           states, actions, settles, agent):  # fmt: skip
     """The steps before step 0, and what the agent knows at time 0."""
     for e in range(states.shape[1]):
         states[0, e] = draw(initial, draw_state[0, e])
-        agent[0, e], agent[1, e], agent[2, e], agent[3, e], agent[4, e] = -lead - 1, lead, 0, 0, -lead - 1
+        agent[0, e], agent[1, e], agent[2, e], agent[3, e], agent[4, e] = -warmup - 1, warmup, 0, 0, -warmup - 1
         power = 1
-        for i in range(lead):
+        for i in range(warmup):
             a = min(np.int64(draw_action[i, e] * A), A - 1)
             actions[i, e] = a
             row = states[i, e] * A + a
@@ -62,15 +62,15 @@ def begin(initial, index, cumulative, first, cap, lead, A, lost, draw_state, dra
             settles[i, e] = i
             agent[2, e] += a * power
             power *= A
-        if lead > 0:
-            settles[lead, e] = lead
+        if warmup > 0:
+            settles[warmup, e] = warmup
         else:
-            settles[0, e] = min(draw(first, draw_link[0, e]), cap) if len(first) > 1 else 0
-        observe(e, 0, lead, A, len(lost) > 1, lost, settles, agent)
+            settles[0, e] = min(draw(first, draw_link[0, e]), longest_delay) if len(first) > 1 else 0
+        observe(e, 0, warmup, A, len(lost) > 1, lost, settles, agent)
 
 
 @nb.njit(nogil=True, cache=True)
-def play(mode, h_from, h_to, index, cumulative, rewards, interarrival, cap, lead, late, powers, pending, offset, root,
+def play(mode, h_from, h_to, index, cumulative, rewards, interarrival, longest_delay, warmup, late, powers, pending, offset, root,
          table, chances, lost, draw_state, draw_link, draw_action, states, actions, settles, agent, returns, earned,
          ages):  # fmt: skip
     """Steps h_from..h_to of every episode: choose, act, move on, and see what arrives."""
@@ -78,21 +78,21 @@ def play(mode, h_from, h_to, index, cumulative, rewards, interarrival, cap, lead
     random_link = interarrival.shape[3] > 1
     loses = len(lost) > 1
     for h in range(h_from, h_to):
-        i = h + lead
+        i = h + warmup
         step = min(h, index.shape[0] - 1)
         link = min(h, interarrival.shape[0] - 1)
         total = 0.0
         for e in range(states.shape[1]):
             s = np.int64(states[i, e])
             t, m, code = agent[0, e], agent[1, e], agent[2, e]
-            nothing = t < -lead
+            nothing = t < -warmup
             if h < len(pending):
                 a = pending[h]
             elif mode in (TABLE, CHANCES):
                 if nothing:
                     where = root[h] + code
                 else:
-                    where = offset[h, m, agent[3, e]] + states[t + lead, e] * powers[m] + code
+                    where = offset[h, m, agent[3, e]] + states[t + warmup, e] * powers[m] + code
                 if mode == TABLE:
                     a = np.int64(table[where])
                 else:
@@ -129,7 +129,7 @@ def play(mode, h_from, h_to, index, cumulative, rewards, interarrival, cap, lead
                 if random_link:
                     at = (link, min(s, interarrival.shape[1] - 1), min(a, interarrival.shape[2] - 1))
                     settle += draw(interarrival[at], draw_link[h + 1, e])
-                    settle = min(settle, h + 1 + cap)
+                    settle = min(settle, h + 1 + longest_delay)
                 settles[i + 1, e] = settle
-                observe(e, h + 1, lead, A, loses, lost, settles, agent)
+                observe(e, h + 1, warmup, A, loses, lost, settles, agent)
         earned[h] += total

@@ -39,12 +39,12 @@ def _value(place, otherwise, keys, values):
 
 
 @nb.njit(nogil=True, cache=True)
-def without_delay(plain, H, lead, rewards, remaining, index, weight, n_next, bonus, known):
+def without_delay(plain, H, warmup, rewards, remaining, index, weight, n_next, bonus, known):
     """plain[h, s]: optimistic value iteration of the original process."""
     S, A = rewards.shape[1], rewards.shape[2]
     plain[H] = 0.0
     for h in range(H - 1, -1, -1):
-        row = 0 if n_next.shape[0] == 1 else h + lead
+        row = 0 if n_next.shape[0] == 1 else h + warmup
         for s in range(S):
             best = 0.0
             for a in range(A):
@@ -66,14 +66,14 @@ def _plain_q(h, sa, row, plain, H, reward, index, weight, n_next, bonus, known, 
 
 
 @nb.njit(nogil=True, cache=True)
-def _relax(h, t, s, m, code, waited, q, plain, H, lead, rewards, remaining, index, weight, n_next, bonus, known, rho,
+def _relax(h, t, s, m, code, waited, q, plain, H, warmup, rewards, remaining, index, weight, n_next, bonus, known, rho,
            root_bonus):  # fmt: skip
     """Lower q[a] to the bound of somebody who sees everything from the next step on; an estimated rho has its bonus too."""
     S, A = rewards.shape[1], rewards.shape[2]
     b = rho.copy()
     begin = 0
     total = root_bonus[h]
-    if t >= -lead:
+    if t >= -warmup:
         b[:] = 0.0
         b[s] = 1.0
         begin = t
@@ -81,7 +81,7 @@ def _relax(h, t, s, m, code, waited, q, plain, H, lead, rewards, remaining, inde
     after = np.empty(S)
     for i in range(h - begin):
         step = begin + i
-        row = 0 if n_next.shape[0] == 1 else step + lead
+        row = 0 if n_next.shape[0] == 1 else step + warmup
         a = code % A
         code //= A
         after[:] = 0.0
@@ -96,7 +96,7 @@ def _relax(h, t, s, m, code, waited, q, plain, H, lead, rewards, remaining, inde
                 for k in range(n_next[row, sa]):
                     after[index[row, sa, k]] += b[x] * weight[row, sa, k]
         b[:] = after
-    row = 0 if n_next.shape[0] == 1 else h + lead
+    row = 0 if n_next.shape[0] == 1 else h + warmup
     for a in range(A):
         x = total
         for y in range(S):
@@ -107,24 +107,24 @@ def _relax(h, t, s, m, code, waited, q, plain, H, lead, rewards, remaining, inde
 
 
 @nb.njit(nogil=True, cache=True)
-def lookahead(h, t, s, m, code, waited, q, plain, offset, root, ends, keys, values, H, lead, cap, powers, rewards, remaining,
+def lookahead(h, t, s, m, code, waited, q, plain, offset, root, ends, keys, values, H, warmup, longest_delay, powers, rewards, remaining,
               index, weight, n_next, bonus, theta, theta_bonus, known, first_theta, rho, root_bonus):  # fmt: skip
-    """q[a]: the optimistic value of acting a on what is known (t < −lead: nothing seen)."""
-    _from_table(h, t, s, m, code, waited, q, offset, root, ends, keys, values, H, lead, cap, powers, rewards, remaining,
+    """q[a]: the optimistic value of acting a on what is known (t < −warmup: nothing seen)."""
+    _from_table(h, t, s, m, code, waited, q, offset, root, ends, keys, values, H, warmup, longest_delay, powers, rewards, remaining,
                 index, weight, n_next, bonus, theta, theta_bonus, known, first_theta, rho, root_bonus)  # fmt: skip
-    _relax(h, t, s, m, code, waited, q, plain, H, lead, rewards, remaining, index, weight, n_next, bonus, known, rho,
+    _relax(h, t, s, m, code, waited, q, plain, H, warmup, rewards, remaining, index, weight, n_next, bonus, known, rho,
            root_bonus)  # fmt: skip
 
 
 @nb.njit(nogil=True, cache=True)
-def _from_table(h, t, s, m, code, waited, q, offset, root, ends, keys, values, H, lead, cap, powers, rewards, remaining,
+def _from_table(h, t, s, m, code, waited, q, offset, root, ends, keys, values, H, warmup, longest_delay, powers, rewards, remaining,
                 index, weight, n_next, bonus, theta, theta_bonus, known, first_theta, rho, root_bonus):  # fmt: skip
     """q[a] by one step of lookahead in the hash table."""
     A = rewards.shape[2]
     S = rewards.shape[1]
     pooled = n_next.shape[0] == 1
     final = h == H - 1
-    if t < -lead:
+    if t < -warmup:
         th = 1.0 if final else first_theta[h + 1]
         arrival = ends[H] if final else (offset[h + 1, h + 1, 0] if h + 1 < offset.shape[1] else -1)
         for a in range(A):
@@ -138,8 +138,8 @@ def _from_table(h, t, s, m, code, waited, q, offset, root, ends, keys, values, H
                 x += (1.0 - th) * _value(root[h + 1] + after, remaining[0], keys, values)
             q[a] = min(x, remaining[0])
         return
-    row = 0 if pooled else t + lead
-    forced = final or lead > 0 or m >= cap
+    row = 0 if pooled else t + warmup
+    forced = final or warmup > 0 or m >= longest_delay
     clip = remaining[t + 1] if waited > 0 and t >= 0 else remaining[max(t, 0)]
     deeper = remaining[max(t + 1, 0)]
     arrival = ends[m] if final else offset[h + 1, m, 0]
@@ -186,7 +186,7 @@ def _store(place, value, keys, values, used):
 
 
 @nb.njit(nogil=True, cache=True)
-def episode(salt, used, plain, offset, root, ends, keys, values, H, lead, cap, powers, rewards, remaining, index, weight,
+def episode(salt, used, plain, offset, root, ends, keys, values, H, warmup, longest_delay, powers, rewards, remaining, index, weight,
             n_next, bonus, theta, theta_bonus, known, first_theta, rho, root_bonus,
             world_initial, world_index, world_cumulative, world_first, world_rewards, links, world_powers, pending,
             lost, draw_state, draw_link, draw_action, states, actions, settles, agent, returns, earned, ages):  # fmt: skip
@@ -195,29 +195,29 @@ def episode(salt, used, plain, offset, root, ends, keys, values, H, lead, cap, p
     q = np.empty(A)
     no_table = np.empty(0, np.uint8)
     no_chances = np.empty((0, 0))
-    begin(world_initial, world_index, world_cumulative, world_first, cap, lead, A, lost, draw_state, draw_link, draw_action,
+    begin(world_initial, world_index, world_cumulative, world_first, longest_delay, warmup, A, lost, draw_state, draw_link, draw_action,
           states, actions, settles, agent)  # fmt: skip
     for h in range(H):
         t, m, code, waited = agent[0, 0], agent[1, 0], agent[2, 0], agent[3, 0]
-        s = np.int64(states[t + lead, 0]) if t >= -lead else 0
+        s = np.int64(states[t + warmup, 0]) if t >= -warmup else 0
         if h >= len(pending):
-            lookahead(h, t, s, m, code, waited, q, plain, offset, root, ends, keys, values, H, lead, cap, powers, rewards,
+            lookahead(h, t, s, m, code, waited, q, plain, offset, root, ends, keys, values, H, warmup, longest_delay, powers, rewards,
                       remaining, index, weight, n_next, bonus, theta, theta_bonus, known, first_theta, rho,
                       root_bonus)  # fmt: skip
-            place = root[h] + code if t < -lead else offset[h, m, waited] + s * powers[m] + code
+            place = root[h] + code if t < -warmup else offset[h, m, waited] + s * powers[m] + code
             a = best_of(q, place, salt)
-            actions[h + lead, 0] = a
+            actions[h + warmup, 0] = a
             _store(place, q[a], keys, values, used)
-        play(GIVEN, h, h + 1, world_index, world_cumulative, world_rewards, links, cap, lead, 0, world_powers, pending, offset,
+        play(GIVEN, h, h + 1, world_index, world_cumulative, world_rewards, links, longest_delay, warmup, 0, world_powers, pending, offset,
              root, no_table, no_chances, lost, draw_state, draw_link, draw_action, states, actions, settles, agent, returns,
              earned, ages)  # fmt: skip
     code = np.int64(0)
     for m in range(1, len(ends)):  # the open-loop rest: what the last m actions earn from the state where they began
         t = H - m
-        if t < -lead:
+        if t < -warmup:
             break
-        row = 0 if n_next.shape[0] == 1 else t + lead
-        s, a = np.int64(states[t + lead, 0]), np.int64(actions[t + lead, 0])
+        row = 0 if n_next.shape[0] == 1 else t + warmup
+        s, a = np.int64(states[t + warmup, 0]), np.int64(actions[t + warmup, 0])
         sa = s * A + a
         x = rewards[t, s, a] if t >= 0 else 0.0
         if m > 1:

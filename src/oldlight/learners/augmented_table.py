@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 from oldlight.checks import TooLarge
 from oldlight.learners.base import Episode, Setting
 from oldlight.learners.delayed_ucbvi import rewards_in_unit_interval
-from oldlight.machine import default_limit, human
+from oldlight.machine import default_limit, format_bytes
 from oldlight.model.information import Information
 from oldlight.model.policies import TablePolicy
 from oldlight.planning.delay import action_type
@@ -35,7 +35,7 @@ class AugmentedTable:
             raise ValueError(f"{who}: pooled=True needs transitions that do not change from step to step")
         rewards_in_unit_interval(setting)
         self.setting, self.layout, self.pooled, self.rng = setting, layout, pooled, rng
-        H, S, A, lead = setting.horizon, setting.n_states, setting.n_actions, setting.lead
+        H, S, A, warmup = setting.horizon, setting.n_states, setting.n_actions, setting.warmup
         left = max([block.m + 1 for block in layout.blocks(H - 1)] + [H if layout.root[H - 1] >= 0 else 1])
         groups = _Groups(S, A)
         node = np.full_like(layout.offset, -1)
@@ -54,7 +54,7 @@ class AugmentedTable:
         if need > limit:
             raise TooLarge(
                 f"{who}: the augmented table of {setting.channel!r} on S={S}, A={A}, H={H} has {layout.size:,} "
-                f"information states and needs {human(need)}; the limit is {human(limit)}. DelayedUCBVI counts in the "
+                f"information states and needs {format_bytes(need)}; the limit is {format_bytes(limit)}. DelayedUCBVI counts in the "
                 "original process instead"
             )
         powers = np.array([A**m for m in range(max(left, 1) + 1)], dtype=np.int64)
@@ -69,7 +69,7 @@ class AugmentedTable:
         rewards = np.ascontiguousarray(setting.rewards)
         self.rules = kernels.Rules(rewards, most, pending, layout.offset, layout.root, pooled)
         self.weights = _start_weights(setting)
-        self.moves = np.zeros(((left - 1) * (H + lead) + H, 3), dtype=np.int64)
+        self.moves = np.zeros(((left - 1) * (H + warmup) + H, 3), dtype=np.int64)
         self.path = np.zeros(H, dtype=np.int64)
         self.actions = rng.integers(A, size=layout.size, dtype=action_type(A).type)
         for h, a in enumerate(setting.pending[:H]):
@@ -81,7 +81,7 @@ class AugmentedTable:
         from oldlight.kernels import augmented_ucbvi as kernels
 
         found: int = kernels.walk(
-            episode.states, episode.actions, episode.arrivals, self.setting.lead, self.pooled, self.shape, self.cells(),
+            episode.states, episode.actions, episode.arrivals, self.setting.warmup, self.pooled, self.shape, self.cells(),
             self.moves, self.path,
         )  # fmt: skip
         return found
@@ -167,7 +167,7 @@ def _law_settles(setting: Setting) -> int:
 
 def _start_weights(setting: Setting) -> Floats:
     """How likely the root is at time 0, then each first state."""
-    at_once = 1.0 if setting.lead else float(setting.law.first[0])
+    at_once = 1.0 if setting.warmup else float(setting.law.first[0])
     return np.concatenate([[1.0 - at_once], at_once * setting.initial])
 
 

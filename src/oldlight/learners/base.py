@@ -38,7 +38,7 @@ Ints = NDArray[np.int64]
 class Setting:
     """What a learner is told: everything but the transitions (and it is up to the learner what else it uses).
 
-    `law` and `seen` are those of the problem; `rewards[h, s, a]` and `initial[s]` too. `episodes` is the K of the run and
+    `law` and `arrival_probability` are those of the problem; `rewards[h, s, a]` and `initial[s]` too. `episodes` is the K of the run and
     `failure` the γ of the bounds. A learner that estimates the delay law may use its support (which delays can occur at all).
     """
 
@@ -49,8 +49,8 @@ class Setting:
     initial: Floats
     channel: Channel
     law: DelayLaw
-    seen: Floats | None
-    lead: int
+    arrival_probability: Floats | None
+    warmup: int
     actuation: int
     pending: tuple[int, ...]
     stationary: bool
@@ -63,7 +63,7 @@ class Setting:
         mdp = problem.mdp
         return cls(
             problem.horizon, problem.n_states, problem.n_actions, np.array(mdp.rewards), np.array(problem.initial),
-            problem.channel, problem.law, problem.seen, problem.lead, problem.actuation, problem.pending,
+            problem.channel, problem.law, problem.arrival_probability, problem.warmup, problem.actuation, problem.pending,
             mdp.stationary_transitions, episodes, failure, layout,
         )  # fmt: skip
 
@@ -75,7 +75,7 @@ class Setting:
 
 @dataclass(frozen=True, eq=False)
 class Episode:
-    """What the protocol reveals after an episode, for the steps −lead..H−1 (entry i is step i − lead).
+    """What the protocol reveals after an episode, for the steps −warmup..H−1 (entry i is step i − warmup).
 
     states[i]: the state, or −1 if its observation was lost. actions[i]. arrivals[i]: when it was seen (H or later: only after
     the episode; −1: lost). Rewards are those of the setting at (states, actions): what a learner with unknown rewards has seen
@@ -86,16 +86,18 @@ class Episode:
     actions: Ints
     arrivals: Ints
     rewards: Floats
-    lead: int
+    warmup: int
 
     def information(self, h: int) -> Information:
         """What the agent knew at time h of this episode (as it knew it then)."""
-        known = [i for i in range(h + self.lead + 1) if 0 <= self.arrivals[i] <= h]
+        known = [i for i in range(h + self.warmup + 1) if 0 <= self.arrivals[i] <= h]
         queue = tuple(self.actions.tolist())
         if not known:
-            return Information.nothing_seen(queue[: h + self.lead])
+            return Information.nothing_seen(queue[: h + self.warmup])
         i = known[-1]
-        return Information(h, i - self.lead, int(self.states[i]), queue[i : h + self.lead], h - int(self.arrivals[i]))
+        return Information(
+            h, i - self.warmup, int(self.states[i]), queue[i : h + self.warmup], h - int(self.arrivals[i])
+        )
 
 
 class Learner(Protocol):

@@ -26,15 +26,15 @@ class DelayCounts:
     """See the module's text and `learners.delay_kernels` for the arrays."""
 
     def __init__(self, setting: Setting, pooled: bool) -> None:
-        S, A, H, lead = setting.n_states, setting.n_actions, setting.horizon, setting.lead
+        S, A, H, warmup = setting.n_states, setting.n_actions, setting.horizon, setting.warmup
         if pooled and not setting.stationary:
             raise ValueError(
                 "pooled counts are for stationary transitions; this process has one law per step: pooled=False"
             )
-        if setting.seen is not None:
+        if setting.arrival_probability is not None:
             raise ValueError(f"{setting.channel!r} loses observations; this learner is for delay alone")
         self.setting, self.pooled = setting, pooled
-        T, K = (1 if pooled else lead + H), setting.law.interarrival.shape[-1]
+        T, K = (1 if pooled else warmup + H), setting.law.interarrival.shape[-1]
         self.seen = np.zeros((T, S * A), dtype=np.int64)
         self.index = np.zeros((T, S * A, S), dtype=np.int64)
         self.number = np.zeros((T, S * A, S), dtype=np.int64)
@@ -44,7 +44,7 @@ class DelayCounts:
         self.first = np.zeros(H + 1, dtype=np.int64)
         self.starts = np.zeros(S, dtype=np.int64)
         self.episodes = 0
-        self.touched = np.zeros((lead + H, 2), dtype=np.int64)
+        self.touched = np.zeros((warmup + H, 2), dtype=np.int64)
 
     def add(self, episode: Episode) -> Ints:
         """Count one episode; returns the (row, pair) of each of its steps."""
@@ -52,10 +52,10 @@ class DelayCounts:
 
         setting = self.setting
         kernels.count(
-            episode.states, episode.actions, episode.arrivals, setting.lead, setting.law.cap, setting.n_actions, self.pooled,
+            episode.states, episode.actions, episode.arrivals, setting.warmup, setting.law.longest_delay, setting.n_actions, self.pooled,
             self.seen, self.index, self.number, self.n_next, self.event, self.risk, self.touched,
         )  # fmt: skip
-        if setting.lead == 0:
+        if setting.warmup == 0:
             self.first[min(int(episode.arrivals[0]), setting.horizon)] += 1
         self.starts[episode.states[0]] += 1
         self.episodes += 1

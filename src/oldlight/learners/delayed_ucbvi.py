@@ -116,12 +116,12 @@ class DelayedUCBVI:
         T = len(self.counts.seen)
         known_law = self.law == "known"
         theta = np.ones((T, S * A, K))
-        if known_law and setting.lead == 0:
+        if known_law and setting.warmup == 0:
             hazard = np.broadcast_to(setting.law.hazard, (H, S, A, K)).reshape(H, S * A, K)
             if T == 1 and setting.law.hazard.shape[0] > 1:
                 raise ValueError("pooled counts with a delay law that changes from step to step: pooled=False")
             theta = np.array(hazard[:T], order="C")
-        first = setting.law.first_hazard if setting.lead == 0 else np.zeros(H + 1)
+        first = setting.law.first_hazard if setting.warmup == 0 else np.zeros(H + 1)
         # an estimated law knows nothing before the first episode: the root is worth what can be earned at most
         rho, first, root = (setting.initial, first, 0.0) if known_law else (np.zeros(S), np.ones(H + 1), float(H))
         self.model = Estimate(
@@ -176,13 +176,13 @@ class DelayedUCBVI:
         setting, counts, model = self.setting, self.counts, self.model
         kernels.estimate(
             touched, counts.seen, counts.number, counts.n_next, counts.event, counts.risk, self.c, float(setting.horizon),
-            float(self.D) * setting.log_term, setting.log_term, self.law == "known" or setting.lead > 0,
+            float(self.D) * setting.log_term, setting.log_term, self.law == "known" or setting.warmup > 0,
             self.divisor == "printed", model.weight, model.n_next, model.bonus, model.spread, model.theta, model.theta_bonus,
             model.known,
         )  # fmt: skip
         if self.law == "estimated":
             model.rho[:] = counts.starts / counts.episodes
-        if self.law == "estimated" and setting.lead == 0:
+        if self.law == "estimated" and setting.warmup == 0:
             seen = np.append(np.cumsum(counts.first[::-1])[::-1], 0)[: len(model.first_theta)]
             model.first_theta[:] = np.where(seen > 0, counts.first[: len(seen)] / np.maximum(seen, 1), 1.0)
             scale = self.c * setting.horizon * np.sqrt(self.D * setting.log_term)
@@ -196,9 +196,9 @@ class DelayedUCBVI:
     def _pay(self, episode: Episode) -> None:
         """r̂ + c·√(ι/N), at most 1."""
         H, A = self.setting.horizon, self.setting.n_actions
-        h, lead = np.arange(H), episode.lead
-        sa = episode.states[lead:] * A + episode.actions[lead:]
-        self.paid[h, sa] += episode.rewards[lead:]
+        h, warmup = np.arange(H), episode.warmup
+        sa = episode.states[warmup:] * A + episode.actions[warmup:]
+        self.paid[h, sa] += episode.rewards[warmup:]
         self.paid_times[h, sa] += 1
         if self.pooled:
             mean = self.paid.sum(axis=0) / np.maximum(self.paid_times.sum(axis=0), 1)

@@ -41,7 +41,7 @@ class GreedyTable:
 
         setting, tables = self.tables.setting, self.tables
         kernels.without_delay(
-            self.plain, setting.horizon, setting.lead, tables.rewards, tables.remaining, model.index, model.weight,
+            self.plain, setting.horizon, setting.warmup, tables.rewards, tables.remaining, model.index, model.weight,
             model.n_next, model.bonus, model.known,
         )  # fmt: skip
         self.salt = np.uint64(self.rng.integers(2**63))
@@ -54,8 +54,8 @@ class GreedyTable:
         tables, setting = self.tables, self.tables.setting
         layout = tables.layout
         return (
-            self.plain, layout.offset, layout.root, tables.ends, self.keys, self.values, setting.horizon, setting.lead,
-            setting.law.cap, tables.powers, tables.rewards, tables.remaining, model.index, model.weight, model.n_next,
+            self.plain, layout.offset, layout.root, tables.ends, self.keys, self.values, setting.horizon, setting.warmup,
+            setting.law.longest_delay, tables.powers, tables.rewards, tables.remaining, model.index, model.weight, model.n_next,
             model.bonus, model.theta, model.theta_bonus, model.known, model.first_theta, model.rho, model.root_bonus,
         )  # fmt: skip
 
@@ -64,9 +64,9 @@ class GreedyTable:
         from oldlight.kernels import greedy as kernels
 
         problem = world.problem
-        H, lead = problem.horizon, problem.lead
-        states, actions, settles = np.zeros((3, lead + H, 1), dtype=np.int32)
-        agent, ages = np.zeros((5, 1), dtype=np.int64), np.zeros((H, lead + H + 1), dtype=np.int64)
+        H, warmup = problem.horizon, problem.warmup
+        states, actions, settles = np.zeros((3, warmup + H, 1), dtype=np.int32)
+        agent, ages = np.zeros((5, 1), dtype=np.int64), np.zeros((H, warmup + H + 1), dtype=np.int64)
         returns, earned = np.zeros(1), np.zeros(H)
         kernels.episode(  # type: ignore[call-arg]
             self.salt, self.used, *self._context(model), world.initial, world.index, world.cumulative, world.first,
@@ -79,10 +79,10 @@ class GreedyTable:
         """What the agent does on `info`."""
         from oldlight.kernels import greedy as kernels
 
-        A, lead = self.tables.setting.n_actions, self.tables.setting.lead
+        A, warmup = self.tables.setting.n_actions, self.tables.setting.warmup
         q = np.empty(A)
         nothing = info.t is None or info.state is None
-        t, s = (-lead - 1, 0) if info.t is None or info.state is None else (info.t, info.state)
+        t, s = (-warmup - 1, 0) if info.t is None or info.state is None else (info.t, info.state)
         code, m = encode(info.queue, A), len(info.queue)
         context = self._context(model)
         waited = 0 if nothing else info.waited

@@ -191,13 +191,13 @@ def _policy(learner: Any, problem: ImpairedMDP) -> Policy:
 
 
 def _episode(problem: ImpairedMDP, states: Any, actions: Any, arrivals: Any) -> Episode:
-    lead, H = problem.lead, problem.horizon
-    paid = np.zeros(lead + H)
-    paid[lead:] = problem.mdp.rewards[_steps(H), states[lead:], actions[lead:]]
+    warmup, H = problem.warmup, problem.horizon
+    paid = np.zeros(warmup + H)
+    paid[warmup:] = problem.mdp.rewards[_steps(H), states[warmup:], actions[warmup:]]
     if problem.loss is not None:
         lost = arrivals == -1
         states, paid[lost] = np.where(lost, -1, states), np.nan
-    return Episode(states.astype(np.int64), actions.astype(np.int64), arrivals.astype(np.int64), paid, lead)
+    return Episode(states.astype(np.int64), actions.astype(np.int64), arrivals.astype(np.int64), paid, warmup)
 
 
 @lru_cache

@@ -82,7 +82,7 @@ class _Memoryless:
         self.setting, self.rng = setting, rng
         H, S, A = setting.horizon, setting.n_states, setting.n_actions
         self.times = np.arange(H)
-        sees_all = setting.seen is None and setting.law.constant == 0 and setting.lead == 0
+        sees_all = setting.arrival_probability is None and setting.law.constant == 0 and setting.warmup == 0
         self.pays_known = sees_all or self.aligned  # is the reward of a cell known?
         most = np.append(np.cumsum(setting.rewards.max(axis=(1, 2))[::-1])[::-1], 0.0)
         self.remaining: Floats = most
@@ -141,9 +141,11 @@ class _Memoryless:
         """V_0 in expectation over o_0."""
         setting = self.setting
         first = self._value(0)
-        if setting.lead:
+        if setting.warmup:
             return float(first[:-1].mean())
-        shown = float(setting.law.first[0]) * (1.0 if setting.seen is None else float(setting.seen[0]))
+        shown = float(setting.law.first[0]) * (
+            1.0 if setting.arrival_probability is None else float(setting.arrival_probability[0])
+        )
         return shown * float(setting.initial @ first[:-1]) + (1.0 - shown) * float(first[-1])
 
     # -- what an episode shows -------------------------------------------------------------------------------------
@@ -151,10 +153,10 @@ class _Memoryless:
     def _read(self, episode: Episode) -> tuple[Ints, Ints, Ints]:
         """(x_h, a_h, s_h) for h = 0..H−1: the cell to learn on, the action, and the state; −1 if it was lost. Steps
         before 0 come first if they can be used: they are transitions of step 0."""
-        lead = episode.lead
+        warmup = episode.warmup
         if self.aligned and self.pooled:
             return episode.states, episode.actions, episode.states
-        actions, states = episode.actions[lead:], episode.states[lead:]
+        actions, states = episode.actions[warmup:], episode.states[warmup:]
         if self.aligned:
             return states, actions, states
         known = (episode.arrivals >= 0) & (episode.arrivals <= self.times[:, None])  # [h, step]

@@ -79,12 +79,12 @@ ROUNDS = 50  # at most this many turns of an ascent
 
 def lost_and_never_late(setting: Setting, who: str) -> Floats:
     """λ_h of a setting that a learner for loss can work in; others are refused."""
-    if setting.seen is None or setting.law.constant != 0 or setting.actuation:
+    if setting.arrival_probability is None or setting.law.constant != 0 or setting.actuation:
         raise ValueError(f"{who} learns behind Loss(...) alone, without delay; the channel is {setting.channel!r}")
     if not (isinstance(setting.channel, LossChannel) and setting.channel.independent):
         raise ValueError(f"{who} needs independent losses, Loss(...); {setting.channel!r} remembers")
     rewards_in_unit_interval(setting)
-    return setting.seen
+    return setting.arrival_probability
 
 
 def left_to_earn(setting: Setting) -> Floats:

@@ -74,7 +74,7 @@ class Tables:
         setting = self.setting
         kernels.sweep(
             self.blocks, self.layout.offset, self.layout.root, self.ends, self.values, self.zeros, setting.horizon,
-            setting.lead, setting.law.cap, self.powers, self.rewards, self.remaining, model.index, model.weight, model.n_next,
+            setting.warmup, setting.law.longest_delay, self.powers, self.rewards, self.remaining, model.index, model.weight, model.n_next,
             model.bonus, model.spread, model.theta, model.theta_bonus, model.known, model.first_theta, model.rho,
             model.root_bonus, noise, mode, table,
         )  # fmt: skip
@@ -82,9 +82,9 @@ class Tables:
     def _start(self, rho: Floats, first_theta: Floats) -> float:
         """The value of time 0, from the values just computed."""
         layout, setting = self.layout, self.setting
-        if setting.lead:
-            S, Q = setting.n_states, setting.n_actions**setting.lead
-            here = int(layout.offset[0, setting.lead, 0])
+        if setting.warmup:
+            S, Q = setting.n_states, setting.n_actions**setting.warmup
+            here = int(layout.offset[0, setting.warmup, 0])
             return float(rho @ self.values[here : here + S * Q].reshape(S, Q).mean(axis=1))
         value, at_once = 0.0, float(first_theta[0])
         if at_once > 0 and layout.offset[0, 0, 0] >= 0:

@@ -1,7 +1,7 @@
 """What the policies of a learner are worth: each is valued once, on demand per first state as well.
 
 A table under delay is followed by the backward induction of `oldlight.planning.delay`, which gives the value per state of
-the first step (step −lead) in the same pass; the sequences of a policy under loss likewise. Any other policy has to be asked, one information
+the first step (step −warmup) in the same pass; the sequences of a policy under loss likewise. Any other policy has to be asked, one information
 state after the other, and is valued by `oldlight.evaluate`, once more for each first state if those are asked for.
 
 **How often it is asked.** Behind loss a policy that randomises can reach every information state: S·A^m of them m steps after an
@@ -40,13 +40,13 @@ class Judge:
         self.problem, self.how, self.seed = problem, how, seed
         self._last: Policy | None = None
         self._value = (np.nan, 0.0)
-        self._model = DelayModel(problem, Layout.of(problem)) if problem.seen is None else None
+        self._model = DelayModel(problem, Layout.of(problem)) if problem.arrival_probability is None else None
         self._by_start = by_start
         self.starts = np.full(problem.n_states, np.nan)  # the value per first state, with by_start
         H, S, A = problem.horizon, problem.n_states, problem.n_actions
         self._episodes = max(100, QUESTIONS // H)
         self._max_states = MAX_STATES
-        if problem.seen is not None and problem.law.constant is not None:
+        if problem.arrival_probability is not None and problem.law.constant is not None:
             certain = S * A**problem.law.constant * H * (H + 1) // 2 + H  # reached by a policy that does not randomise
             self._max_states = min(max(QUESTIONS, certain), MAX_STATES)
 
@@ -90,7 +90,7 @@ class Judge:
         if isinstance(policy, BlackoutPolicy):
             self.starts = blackout_values(problem, policy)
             return 0.0
-        if problem.lead and self._model is not None:
+        if problem.warmup and self._model is not None:
             mix = np.array([chances_of(problem, policy, info) for info in self._model.layout])
             self.starts = values_by_start(problem, self._follow(None, mix))
             return 0.0
@@ -110,8 +110,10 @@ def _from_state(problem: ImpairedMDP, s: int) -> ImpairedMDP:
 
 def best_by_start(problem: ImpairedMDP) -> Floats:
     """max_π V^π(s) for each first state s: one plan where it is seen at once, else one plan for each."""
-    at_once = problem.law.first[0] == 1.0 and (problem.seen is None or problem.seen[0] == 1.0)
-    if problem.lead or at_once:
+    at_once = problem.law.first[0] == 1.0 and (
+        problem.arrival_probability is None or problem.arrival_probability[0] == 1.0
+    )
+    if problem.warmup or at_once:
         found = solve(problem).value_by_start
         assert found is not None
         return np.where(problem.initial > 0, found, np.nan)

@@ -36,7 +36,7 @@ class PosteriorSampling:
         self.setting, self.rng = setting, rng
         S, A, H = setting.n_states, setting.n_actions, setting.horizon
         self.alpha = 1.0 / S if self.prior is None else self.prior
-        if setting.seen is not None:
+        if setting.arrival_probability is not None:
             if self.pooled and not setting.stationary:
                 raise ValueError(
                     "pooled counts are for stationary transitions; this process has one law per step: pooled=False"
@@ -47,12 +47,12 @@ class PosteriorSampling:
             self.tables = Tables(setting, np.array(setting.rewards))
             T, K = len(self.counts.seen), self.counts.event.shape[2]
             theta = np.ones((T, S * A, K))
-            if setting.lead == 0:
+            if setting.warmup == 0:
                 hazard = np.broadcast_to(setting.law.hazard, (H, S, A, K)).reshape(H, S * A, K)
                 if T == 1 and setting.law.hazard.shape[0] > 1:
                     raise ValueError("pooled counts with a delay law that changes from step to step: pooled=False")
                 theta = np.array(hazard[:T], order="C")
-            first = np.array(setting.law.first_hazard) if setting.lead == 0 else np.zeros(H + 1)
+            first = np.array(setting.law.first_hazard) if setting.warmup == 0 else np.zeros(H + 1)
             index = np.ascontiguousarray(np.broadcast_to(np.arange(S), (T, S * A, S)))
             self.model = Estimate(
                 index, np.zeros((T, S * A, S)), np.full((T, S * A), S), np.zeros((T, S * A)), np.zeros((0, 0)), theta,
@@ -67,7 +67,7 @@ class PosteriorSampling:
         return self._policy.probabilities(info)
 
     def see(self, episode: Episode) -> None:
-        if self.setting.seen is None:
+        if self.setting.arrival_probability is None:
             self.counts.add(episode)
         else:
             s, a = episode.states, episode.actions
@@ -84,7 +84,7 @@ class PosteriorSampling:
 
     def _plan(self) -> None:
         setting = self.setting
-        if setting.seen is None:
+        if setting.arrival_probability is None:
             T, pairs, S = self.model.weight.shape
             number = np.zeros((T, pairs, S))
             for k in range(S):  # the lists of successors, as a table
@@ -110,12 +110,12 @@ class PosteriorSampling:
         self.estimate, self._policy = plan.value, plan.policy
 
     def state(self) -> dict[str, Any]:
-        if self.setting.seen is None:
+        if self.setting.arrival_probability is None:
             return self.counts.state() | {"actions": self.tables.actions, "estimate": np.array(self.estimate)}
         return {"number": self.number, "drawn": self.drawn}
 
     def restore(self, state: dict[str, Any]) -> None:
-        if self.setting.seen is None:
+        if self.setting.arrival_probability is None:
             self.estimate = float(state["estimate"])
             self.counts.restore(state)
             self.tables.actions[:] = state["actions"]

@@ -48,7 +48,7 @@ class LearningRun:
     estimates[k]: the learner's own estimate of the optimal value; seconds[k]: time to plan, play and learn, without the
     valuation. `best`: the value of the best executable policy. `regret[k]`: cumulative.
 
-    With by_start=True also starts[k]: the state of the first step (step −lead) of episode k; start_values[k]: the value of
+    With by_start=True also starts[k]: the state of the first step (step −warmup) of episode k; start_values[k]: the value of
     its policy from there; best_by_start[s]: the best executable value when the first state is s and known (NaN for an s
     that no episode begins in)."""
 

@@ -88,7 +88,7 @@ def belief(problem: ImpairedMDP, info: Information) -> Floats:
     """The law of the current state s_h given what the agent knows. An impossible `info` raises and says why."""
     checked_problem(problem, "belief")
     check(problem, info)
-    if problem.seen is not None:
+    if problem.arrival_probability is not None:
         settled_late(problem)  # a delay law that depends on hidden states makes a loss itself informative
     return current(problem, info)
 
@@ -106,7 +106,7 @@ def check(problem: ImpairedMDP, info: Information) -> None:
     for a in queue:
         if not 0 <= a < A:
             raise no(f"action {a} in the queue is outside 0..{A - 1}")
-    law, seen = problem.law, problem.seen
+    law, seen = problem.law, problem.arrival_probability
     for i, a in enumerate(problem.pending[:h]):
         j = i - (t or 0)
         if 0 <= j < len(queue) and queue[j] != a:
@@ -116,7 +116,7 @@ def check(problem: ImpairedMDP, info: Information) -> None:
             raise no("t and state must both be given, or both be None when nothing has been seen")
         if len(queue) != h:
             raise no(f"nothing seen by time {h} means {h} actions in the queue, not {len(queue)}")
-        if problem.lead:
+        if problem.warmup:
             raise no("after a warm start something has always been seen")
         if seen is None:
             if law.first[h + 1 :].sum() <= 0:
@@ -124,8 +124,8 @@ def check(problem: ImpairedMDP, info: Information) -> None:
         elif law.constant is not None:
             _check_lost(seen, 0, h - law.constant, no)
         return
-    if not -problem.lead <= t <= h:
-        raise no(f"the newest visible step t = {t} is outside {-problem.lead}..{h}")
+    if not -problem.warmup <= t <= h:
+        raise no(f"the newest visible step t = {t} is outside {-problem.warmup}..{h}")
     if not 0 <= s < S:
         raise no(f"state {s} is outside 0..{S - 1}")
     if len(queue) != h - t:
@@ -134,13 +134,15 @@ def check(problem: ImpairedMDP, info: Information) -> None:
     if not reached[s].any():
         raise no(f"no way of acting reaches state {s} at step {t}")
     m = h - t
-    if problem.lead:
-        if m != problem.lead or waited:
-            raise no(f"with a constant delay {problem.lead} the newest visible step at time {h} is {h - problem.lead}")
+    if problem.warmup:
+        if m != problem.warmup or waited:
+            raise no(
+                f"with a constant delay {problem.warmup} the newest visible step at time {h} is {h - problem.warmup}"
+            )
         return
     if not 0 <= waited <= m:
         raise no(f"waited = {waited} is outside 0..{m}, the steps since step {t}")
-    if m - waited > law.cap or not reached[s, m - waited]:
+    if m - waited > law.longest_delay or not reached[s, m - waited]:
         raise no(f"the observation of step {t} in state {s} cannot be exactly {m - waited} late")
     if seen is not None:
         if seen[t] <= 0:
@@ -150,7 +152,7 @@ def check(problem: ImpairedMDP, info: Information) -> None:
     elif waited:
         risk = law.at_step(law.at_risk, t)
         row = risk[min(s, risk.shape[0] - 1), min(queue[0], risk.shape[1] - 1)]
-        if m > law.cap or waited >= len(row) or row[waited] <= 0:
+        if m > law.longest_delay or waited >= len(row) or row[waited] <= 0:
             raise no(f"after state {s} and action {queue[0]} the next observation never takes {waited} steps more")
 
 
@@ -164,13 +166,13 @@ def _check_lost(seen: Floats, first: int, last: int, no: Callable[[str], ValueEr
 def _reachable(problem: ImpairedMDP, t: int) -> NDArray[np.bool_]:
     """Axes (s, d): can step t be in state s with an observation that is d late? (One column after a warm start.)"""
     law, S = problem.law, problem.n_states
-    if problem.lead:
+    if problem.warmup:
         mask = problem.initial > 0
-        for i in range(-problem.lead, t):
+        for i in range(-problem.warmup, t):
             mask = np.asarray((problem.transitions_at(i)[mask] > 0).any(axis=(0, 1)))
         return np.asarray(mask[:, None])
-    reached = np.zeros((S, law.cap + 1), dtype=bool)
-    reached[:, : len(law.first)] = (problem.initial > 0)[:, None] & (law.first[: law.cap + 1] > 0)
+    reached = np.zeros((S, law.longest_delay + 1), dtype=bool)
+    reached[:, : len(law.first)] = (problem.initial > 0)[:, None] & (law.first[: law.longest_delay + 1] > 0)
     for i in range(t):
         can = np.broadcast_to(law.at_step(law.interarrival, i) > 0, (S, problem.n_actions, law.interarrival.shape[-1]))
         moves_to = problem.transitions_at(i) > 0  # [s, a, s2]
@@ -179,20 +181,22 @@ def _reachable(problem: ImpairedMDP, t: int) -> NDArray[np.bool_]:
             to = np.asarray((moves_to & can[:, :, k, None]).any(axis=1))  # [s, s2]
             late = np.asarray((reached[:, :, None] & to[:, None, :]).any(axis=0)).T  # [s2, d]
             for d in np.flatnonzero(late.any(axis=0)).tolist():
-                after[:, min(d + k, law.cap)] |= late[:, d]
+                after[:, min(d + k, law.longest_delay)] |= late[:, d]
         reached = after
     return reached
 
 
 def beginnings(problem: ImpairedMDP) -> Iterator[tuple[float, Information]]:
     """What the agent can know at time 0, and how likely."""
-    S, A, lead = problem.n_states, problem.n_actions, problem.lead
-    if lead:
+    S, A, warmup = problem.n_states, problem.n_actions, problem.warmup
+    if warmup:
         for s in range(S):
-            for code in range(A**lead):
-                yield 1.0 / (S * A**lead), Information(0, -lead, s, decode(code, lead, A), 0)
+            for code in range(A**warmup):
+                yield 1.0 / (S * A**warmup), Information(0, -warmup, s, decode(code, warmup, A), 0)
         return
-    at_once = float(problem.law.first[0]) * (1.0 if problem.seen is None else float(problem.seen[0]))
+    at_once = float(problem.law.first[0]) * (
+        1.0 if problem.arrival_probability is None else float(problem.arrival_probability[0])
+    )
     for first in np.flatnonzero(problem.initial > 0).tolist():
         if at_once > 0:
             yield at_once * float(problem.initial[first]), Information(0, 0, first, (), 0)
@@ -216,7 +220,7 @@ def moves(problem: ImpairedMDP, info: Information, a: int) -> Iterator[tuple[flo
     """What the agent can know one step after acting a on `info`, and how likely (the paper's p_aug), for h < H − 1."""
     h, t, s, queue, waited = info
     longer = (*queue, a)
-    law, seen = problem.law, problem.seen
+    law, seen = problem.law, problem.arrival_probability
     if seen is not None:
         u = h + 1 - settled_late(problem)  # the step that is settled at time h + 1
         chance = float(seen[u]) if u >= 0 else 0.0
@@ -233,7 +237,7 @@ def moves(problem: ImpairedMDP, info: Information, a: int) -> Iterator[tuple[flo
         row, after = problem.initial, Information(h + 1, 0, 0, longer, 0)
     else:
         head = longer[0]
-        forced = problem.lead > 0 or h - t >= law.cap
+        forced = problem.warmup > 0 or h - t >= law.longest_delay
         table = law.at_step(law.hazard, t)
         theta = 1.0 if forced else float(table[min(s, table.shape[0] - 1), min(head, table.shape[1] - 1), waited])
         row, after = problem.transitions_at(t)[s, head], Information(h + 1, t + 1, 0, longer[1:], 0)
@@ -269,22 +273,22 @@ class Layout:
         """Only feasible blocks. Sizes are exact whole numbers, however large; nothing of that size is made here."""
         checked_problem(problem, "Layout.of")
         law = problem.law
-        if problem.seen is not None:
+        if problem.arrival_probability is not None:
             raise ValueError(
                 f"{problem.channel!r} loses observations; a table of information states is for delay alone"
             )
         H, S, A = problem.horizon, problem.n_states, problem.n_actions
         keys: list[tuple[int, int, int]] = []
         roots: list[int] = []
-        if problem.lead:
-            keys = [(h, problem.lead, 0) for h in range(H)]
+        if problem.warmup:
+            keys = [(h, problem.warmup, 0) for h in range(H)]
         else:
             alive = np.append(np.cumsum(law.first[::-1])[::-1], 0.0)
             waits = [law.longest_wait(i) for i in range(H)]
             for h in range(H):
                 if h + 1 < len(alive) and alive[h + 1] > 0:
                     roots.append(h)
-                for m in range(min(h, law.cap) + 1):
+                for m in range(min(h, law.longest_delay) + 1):
                     t = h - m
                     keys += [(h, m, w) for w in range(min(m, waits[t]) + 1) if law.feasible_delays[t, m - w]]
         longest = max((m for _, m, _ in keys), default=0)

@@ -165,7 +165,7 @@ class BlackoutPolicy:
         H, S, A = problem.horizon, problem.n_states, problem.n_actions
         late = problem.law.constant
         same = (self.sequences.shape[3], self.sequences.shape[1], self.n_actions, self.late) == (H, S, A, late)
-        return problem.seen is not None and same
+        return problem.arrival_probability is not None and same
 
     def save(self, path: str | os.PathLike[str]) -> Path:
         """Write the sequences; an `elsewhere` is not saved."""

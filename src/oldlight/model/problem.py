@@ -10,7 +10,7 @@ observation comes at once, and for loss, warm means: s_0 is uniform, and seen as
 *Late actions* (``actuation=k``): the action chosen at time h acts at step h + k. Knowing observations d late and acting k late
 is knowing them d + k late and acting at once, with the first k actions given.
 
-Steps before 0 are steps too: `transitions_at(t)` and `rewards_at(t)` answer for t = −lead..H−1.
+Steps before 0 are steps too: `transitions_at(t)` and `rewards_at(t)` answer for t = −warmup..H−1.
 """
 
 from __future__ import annotations
@@ -79,7 +79,7 @@ class ImpairedMDP:
         parts = {"mdp": mdp, "channel": channel, "start": start, "actuation": k, "pending": waiting}
         for name, value in parts.items():
             object.__setattr__(self, name, value)
-        law, _ = self.law, self.seen  # written out now, so that what does not fit is refused here
+        law, _ = self.law, self.arrival_probability  # written out now, so that what does not fit is refused here
         if start is None:
             return
         if k:
@@ -89,7 +89,7 @@ class ImpairedMDP:
                 f"a warm start needs a constant delay, a law whose first observation comes at once, or loss; {channel!r} "
                 f"delays the first observation with probability {1 - law.first[0]:.6g}. Use start=None"
             )
-        if self.seen is not None and law.constant != 0:
+        if self.arrival_probability is not None and law.constant != 0:
             raise ValueError(f"a warm start behind {channel!r}, which delays and loses, is not defined; use start=None")
         if law.constant == self.horizon and not isinstance(channel, ConstantDelay):
             raise ValueError(f"a warm start behind {channel!r}: write it as ConstantDelay(d) to say how late it is")
@@ -111,9 +111,9 @@ class ImpairedMDP:
         return self.channel if isinstance(self.channel, LossChannel) else None
 
     @cached_property
-    def seen(self) -> Floats | None:
+    def arrival_probability(self) -> Floats | None:
         """λ_h, or None for a channel that loses nothing."""
-        return None if self.loss is None else self.loss.rates(self.horizon)
+        return None if self.loss is None else self.loss.arrival_probabilities(self.horizon)
 
     @property
     def horizon(self) -> int:
@@ -128,7 +128,7 @@ class ImpairedMDP:
         return self.mdp.n_actions
 
     @cached_property
-    def lead(self) -> int:
+    def warmup(self) -> int:
         """How many steps ran before step 0 (the constant delay of a warm start, else 0)."""
         if self.start is None:
             return 0
@@ -136,23 +136,23 @@ class ImpairedMDP:
 
     @cached_property
     def initial(self) -> Floats:
-        """The law of the state of the first step, −lead: rho, or uniform for a warm start."""
+        """The law of the state of the first step, −warmup: rho, or uniform for a warm start."""
         return self.mdp.initial if self.start is None else np.full(self.n_states, 1.0 / self.n_states)
 
     def transitions_at(self, t: int) -> Floats:
-        """P_t, axes (s, a, s2), for t = −lead..H−1."""
+        """P_t, axes (s, a, s2), for t = −warmup..H−1."""
         step: Floats = self.mdp.transitions[max(t, 0)]
         return step
 
     def rewards_at(self, t: int) -> Floats:
-        """r_t, axes (s, a), for t = −lead..H−1; zero before step 0."""
+        """r_t, axes (s, a), for t = −warmup..H−1; zero before step 0."""
         return np.zeros((self.n_states, self.n_actions)) if t < 0 else self.mdp.rewards[t]
 
     @cached_property
     def state_at_zero(self) -> Floats:
         """The law of s_0: rho, or what the steps before step 0 made of a uniform state."""
         b = self.initial
-        for _ in range(self.lead):
+        for _ in range(self.warmup):
             b = b @ self.mdp.transitions[0].mean(axis=1)
         return b
 
@@ -210,7 +210,7 @@ def truncate(problem: ImpairedMDP, probability: float) -> Truncated:
     if not isinstance(problem.channel, DelayChannel):
         raise ValueError(f"truncate shortens a delay channel; {problem.channel!r} is not one")
     law = problem.channel.law(problem.horizon, problem.n_states, problem.n_actions)
-    if problem.lead:
+    if problem.warmup:
         return Truncated(problem, law.max_delay, 0.0, 0.0)
     for k in range(law.max_delay + 1):
         chance = law.chance_longer(k)

@@ -128,8 +128,8 @@ def _from_rows(rows: list[Any], order: list[Any], initial: Mapping[Any, float] |
     size, limit = 8 * len(states) ** 2 * len(actions), machine.default_limit()
     if size > limit:
         raise checks.TooLarge(
-            f"{len(states):,} states and {len(actions):,} actions make a table of {machine.human(size)}; it may take "
-            f"{machine.human(limit)}, half of the memory. Are the columns of states right?"
+            f"{len(states):,} states and {len(actions):,} actions make a table of {machine.format_bytes(size)}; it may take "
+            f"{machine.format_bytes(limit)}, half of the memory. Are the columns of states right?"
         )
     P = np.zeros((len(states), len(actions), len(states)))
     R = np.zeros((len(states), len(actions)))

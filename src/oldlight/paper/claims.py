@@ -64,7 +64,7 @@ def proposition1(problem: ImpairedMDP, policy: Policy | None = None, *, at_horiz
     H), or "nothing" (the list to the letter: every probability is 0).
     A warm start with a delay longer than H needs more than 2H steps: there the proposition fails.
     """
-    if problem.seen is not None:
+    if problem.arrival_probability is not None:
         raise ValueError(f"Proposition 1 is about delay; {problem.channel!r} loses observations")
     checks.one_of("at_horizon", at_horizon, ("arrival", "hazard", "nothing"))
     A = problem.n_actions

@@ -45,27 +45,27 @@ def interaction(problem: ImpairedMDP, policy: Policy, *, h: int, seed: int = 0) 
     checks.whole("h", h, most=problem.horizon - 1)
     played = simulate(problem, policy, 1, seed=seed, record=True)
     columns = (played.states, played.actions, played.arrivals)
-    lead = played.lead
+    warmup = played.warmup
     states, actions, arrivals = (
-        {i - lead: int(v) for i, v in enumerate(np.ravel(c))} for c in columns if c is not None
+        {i - warmup: int(v) for i, v in enumerate(np.ravel(c))} for c in columns if c is not None
     )
-    seen = [i for i in range(-lead, h + 1) if 0 <= arrivals[i] <= h]
+    seen = [i for i in range(-warmup, h + 1) if 0 <= arrivals[i] <= h]
     t = max(seen, default=None)
-    first = -lead if t is None else t
+    first = -warmup if t is None else t
     queue = tuple(actions[i] for i in range(first, h))
     info = Information.nothing_seen(queue) if t is None else Information.seen(t, states[t], queue, h - arrivals[t])
     law = belief(problem, info)
 
     def draw() -> Any:
-        fig, (ax, side) = canvas((-lead - 0.9, h + 1.9, -0.75, TOP + 0.75), (0, 3.2, -0.75, TOP + 0.75), scale=0.86)
-        for i in range(-lead, h + 1):
-            _step(ax, i, h, t, arrivals[i], i in seen, i > -lead, waiting=i >= first)
+        fig, (ax, side) = canvas((-warmup - 0.9, h + 1.9, -0.75, TOP + 0.75), (0, 3.2, -0.75, TOP + 0.75), scale=0.86)
+        for i in range(-warmup, h + 1):
+            _step(ax, i, h, t, arrivals[i], i in seen, i > -warmup, waiting=i >= first)
         now = h + 1.0
         square(ax, (now, BOTTOM), label("a", h + 1), fill=RED, ec=RED, ink=PAPER)
         ax.plot([now, now], [BOTTOM + 0.3, TOP - 0.34], color=RED, lw=0.8, ls=(0, (1, 2)), zorder=0)
         words(ax, (now, TOP + 0.52), f"now: time {h + 1}", color=RED)
         for y, row in ((TOP, "process"), ((TOP + BOTTOM) / 2, "link"), (BOTTOM, "agent")):
-            words(ax, (-lead + 0.45, y), row, ha="right", color=SOFT)
+            words(ax, (-warmup + 0.45, y), row, ha="right", color=SOFT)
         if queue:
             ax.plot([first + 0.75, first + 0.75, h + 0.25, h + 0.25], [0.2, 0.1, 0.1, 0.2], color=RED, lw=1)
             words(ax, ((first + h + 1) / 2, -0.02), "done since", color=RED, size=8, va="top")

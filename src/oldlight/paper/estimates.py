@@ -83,7 +83,7 @@ def estimates(
     iota = log_term(problem.n_states, A, problem.horizon, K, gamma)
     played_by = FunctionPolicy(lambda _: np.full(A, 1.0 / A), A) if policy is None else policy
     stages: list[Stage] = []
-    if problem.seen is None:
+    if problem.arrival_probability is None:
         Induction(DelayModel(problem, Layout.of(problem)), kept=stages).run()
     elif problem.law.constant != 0:
         raise ValueError(f"{problem.channel!r} delays and loses; this is about one of the two")
@@ -91,7 +91,9 @@ def estimates(
     for run in range(runs):
         played = simulate(problem, played_by, K, seed=seed + run, record=True)
         streams = (
-            _delay(problem, played, stages, iota) if problem.seen is None else _loss(problem, played, K, gamma, iota)
+            _delay(problem, played, stages, iota)
+            if problem.arrival_probability is None
+            else _loss(problem, played, K, gamma, iota)
         )
         good: dict[str, bool] = defaultdict(lambda: True)
         for stream in streams:
@@ -138,18 +140,18 @@ def _stream(estimate: str, draws: NDArray[np.int64], truth: Floats, measure: Flo
 
 
 def _delay(problem: ImpairedMDP, played: Simulation, stages: list[Stage], iota: float) -> Iterator[Stream]:
-    H, A, lead, law = problem.horizon, problem.n_actions, problem.lead, problem.law
+    H, A, warmup, law = problem.horizon, problem.n_actions, problem.warmup, problem.law
     assert played.states is not None
     assert played.actions is not None
     assert played.arrivals is not None
     D = min(H, law.max_delay + 1)
     wide = math.sqrt(D * iota)
-    for i in range(lead + H - 1):
-        t = i - lead
+    for i in range(warmup + H - 1):
+        t = i - warmup
         pair = played.states[:, i].astype(np.int64) * A + played.actions[:, i]
         late = played.arrivals[:, i] - t
         wait = played.arrivals[:, i + 1] - played.arrivals[:, i] - 1
-        told = late + wait < law.cap  # else the wait was cut short
+        told = late + wait < law.longest_delay  # else the wait was cut short
         for sa in np.unique(pair).tolist():
             s, a = divmod(sa, A)
             here = pair == sa
@@ -157,7 +159,7 @@ def _delay(problem: ImpairedMDP, played: Simulation, stages: list[Stage], iota: 
             yield _stream("p̂", following, problem.transitions_at(t)[s, a], ahead(stages, t), H * wide)
             table = law.at_step(law.hazard, t)
             hazard = table[min(s, table.shape[0] - 1), min(a, table.shape[1] - 1)]
-            for delta in range(len(hazard)) if lead == 0 else ():
+            for delta in range(len(hazard)) if warmup == 0 else ():
                 at_risk = here & ((wait > delta) | ((wait == delta) & told))
                 if at_risk.any():
                     ended = (wait[at_risk] == delta).astype(np.int64)
@@ -175,7 +177,7 @@ def ahead(stages: list[Stage], t: int) -> Floats:
 
 def _loss(problem: ImpairedMDP, played: Simulation, K: int, gamma: float, iota: float) -> Iterator[Stream]:
     H, S, A = problem.horizon, problem.n_states, problem.n_actions
-    P, R, rates = problem.mdp.transitions, problem.mdp.rewards, problem.seen
+    P, R, rates = problem.mdp.transitions, problem.mdp.rewards, problem.arrival_probability
     assert rates is not None
     assert played.actions is not None
     states, actions = played.revealed.astype(np.int64), played.actions.astype(np.int64)

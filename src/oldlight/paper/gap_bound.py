@@ -150,7 +150,7 @@ def _chances(problem: ImpairedMDP, picked: dict[Information, int] | dict[Informa
 def each_start(problem: ImpairedMDP) -> list[ImpairedMDP]:
     """The same problem from each of its first states; a past that is known (warm start) stays as it is."""
     first = np.flatnonzero(problem.initial > 0).tolist()
-    if problem.lead or len(first) == 1:
+    if problem.warmup or len(first) == 1:
         return [problem]
     fixed = [problem.mdp.replace(initial=np.eye(problem.n_states)[s]) for s in first]
     late, pending = problem.actuation, problem.pending

@@ -171,11 +171,11 @@ def round_robin(
     left is the median over `runs` repetitions; `holds`: the share of runs above the bound is at most γ. N counts the
     episodes up to and with k, and 0 counts as 1. `detail` has the shares of runs above larger bounds too.
     """
-    if problem.seen is None:
+    if problem.arrival_probability is None:
         raise ValueError(f"round_robin is about loss; {problem.channel!r} loses nothing")
     K = checks.whole("episodes", episodes, least=1)
     H, S, A = problem.horizon, problem.n_states, problem.n_actions
-    low = float(problem.seen.min())
+    low = float(problem.arrival_probability.min())
     q = 0 if low >= 1 else math.inf if low <= 0 else math.ceil(math.log(H * K / gamma) / -math.log1p(-(low**2)))
     sums = np.array([_sum_of_roots(problem, policy, K, seed + i) for i in range(runs)])
     right = q * math.sqrt(S * A * K * H)

@@ -246,11 +246,11 @@ def _share(flags: Iterable[NDArray[np.bool_]]) -> float:
 
 def _under_loss(problem: ImpairedMDP) -> tuple[list[Information], tuple[list[Floats], list[Floats]]]:
     """Every τ, and Q* of each in both accounts."""
-    if problem.seen is None or problem.law.constant != 0:
+    if problem.arrival_probability is None or problem.law.constant != 0:
         raise ValueError(f"this is about loss without delay, not {problem.channel!r}")
     H, S, A = problem.horizon, problem.n_states, problem.n_actions
     each = list(everything_known(H, S, A))
-    return each, loss_q(problem.mdp.transitions, problem.mdp.rewards, problem.seen, problem.initial)
+    return each, loss_q(problem.mdp.transitions, problem.mdp.rewards, problem.arrival_probability, problem.initial)
 
 
 def _estimated(problem: ImpairedMDP, info: Information) -> bool:

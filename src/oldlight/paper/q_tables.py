@@ -57,8 +57,8 @@ def delay_q(tables: Tables, place: Place, V: Floats, model: Estimate) -> Floats:
     what, t, h, m, waited, clip = place
     setting, layout = tables.setting, tables.layout
     S, A, H = setting.n_states, setting.n_actions, setting.horizon
-    row = 0 if len(model.n_next) == 1 else t + setting.lead
-    forced = h >= H - 1 or setting.lead > 0 or m >= setting.law.cap
+    row = 0 if len(model.n_next) == 1 else t + setting.warmup
+    forced = h >= H - 1 or setting.warmup > 0 or m >= setting.law.longest_delay
     base = tables.rewards[t] * (waited == 0) if t >= 0 else np.zeros((S, A))
     chance = np.ones((S, A)) if forced else model.theta[row, :, waited].reshape(S, A)
     if t < H - 1:  # what follows the last step does not matter: nothing to learn
@@ -108,12 +108,12 @@ def _root_q(tables: Tables, place: Place, V: Floats, model: Estimate) -> Floats:
 
 def true_tables(problem: ImpairedMDP, setting: Setting) -> tuple[Tables, Estimate]:
     """The optimal values in a table of the same layout, and the truth as a model without bonuses."""
-    H, S, A, lead = problem.horizon, problem.n_states, problem.n_actions, problem.lead
-    T, law = lead + H, problem.law
+    H, S, A, warmup = problem.horizon, problem.n_states, problem.n_actions, problem.warmup
+    T, law = warmup + H, problem.law
     K = law.interarrival.shape[-1]
-    P = np.array([problem.transitions_at(t).reshape(S * A, S) for t in range(-lead, H)])
+    P = np.array([problem.transitions_at(t).reshape(S * A, S) for t in range(-warmup, H)])
     theta = np.ones((T, S * A, K))
-    if lead == 0:
+    if warmup == 0:
         theta = np.ascontiguousarray(np.broadcast_to(law.hazard, (H, S, A, K)).reshape(H, S * A, K))
     truth = Estimate(
         np.broadcast_to(np.arange(S), P.shape).copy(), P, np.full((T, S * A), S, dtype=np.int64), np.zeros((T, S * A)),

@@ -51,7 +51,7 @@ def solve(
     """
     checked_problem(problem, "solve")
     epsilon = checked_options(problem, tolerance, depth, max_bytes)
-    if depth is not None and depth < (problem.lead or problem.law.max_delay):
+    if depth is not None and depth < (problem.warmup or problem.law.max_delay):
         from oldlight.planning.ladder import plan_ladder
 
         return plan_ladder(problem, depth, max_bytes, progress)
@@ -60,7 +60,7 @@ def solve(
 
         if certain(problem):
             return _plan_certain(problem)
-    if problem.seen is not None:
+    if problem.arrival_probability is not None:
         from oldlight.planning.loss import plan_loss
 
         return plan_loss(problem, epsilon, max_bytes, progress)
@@ -76,7 +76,7 @@ def checked_options(problem: ImpairedMDP, tolerance: float, depth: int | None, m
         checks.whole("max_bytes", max_bytes, least=1)
     if depth is not None:
         checks.whole("depth", depth, least=problem.actuation)
-        if problem.seen is not None:
+        if problem.arrival_probability is not None:
             raise ValueError(
                 f"depth shortens delays, but {problem.channel!r} loses observations; give tolerance=... instead"
             )
@@ -85,7 +85,9 @@ def checked_options(problem: ImpairedMDP, tolerance: float, depth: int | None, m
 
 def _size(problem: ImpairedMDP) -> int:
     """The information states of the longest queue."""
-    longest = problem.horizon - 1 if problem.seen is not None else problem.lead or problem.law.max_delay
+    longest = (
+        problem.horizon - 1 if problem.arrival_probability is not None else problem.warmup or problem.law.max_delay
+    )
     return int(problem.n_states * problem.n_actions**longest)
 
 
@@ -111,9 +113,9 @@ def _q_certain(problem: ImpairedMDP, plan: NDArray[Any], info: Information) -> F
 
 
 def markov_values(problem: ImpairedMDP, policy: MarkovPolicy, stop: int | None = None) -> Floats:
-    """The value of a Markov policy per state of step `stop` (−lead if None), with uniform actions before step 0."""
+    """The value of a Markov policy per state of step `stop` (−warmup if None), with uniform actions before step 0."""
     V = np.zeros(problem.n_states)
-    for t in range(problem.horizon - 1, (-problem.lead if stop is None else stop) - 1, -1):
+    for t in range(problem.horizon - 1, (-problem.warmup if stop is None else stop) - 1, -1):
         x = problem.rewards_at(t) + problem.transitions_at(t) @ V
         V = x.mean(axis=1) if t < 0 else x[np.arange(problem.n_states), policy.actions[t]]
     return V

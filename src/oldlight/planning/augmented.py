@@ -45,7 +45,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from oldlight import checks
-from oldlight.machine import default_limit, human
+from oldlight.machine import default_limit, format_bytes
 from oldlight.model.information import Information, Layout, beginnings, decode, encode, settled_late
 from oldlight.model.policies import Policy, chances_of
 from oldlight.model.problem import ImpairedMDP, checked_problem
@@ -182,15 +182,17 @@ class SizeFormula(NamedTuple):
 def size_formula(problem: ImpairedMDP) -> SizeFormula:
     """How large the explicit models are, and how large the paper says they are; nothing of that size is made."""
     S, A, H, segments = problem.n_states, problem.n_actions, problem.horizon, _segments(problem)
-    D = H if problem.seen is not None else min(H, problem.lead or problem.law.max_delay)
+    D = H if problem.arrival_probability is not None else min(H, problem.warmup or problem.law.max_delay)
     states = sum(x.size for x in segments)
-    twin = states + sum(x.size for x in _after_the_end(problem, segments)) if problem.seen is None else None
+    twin = (
+        states + sum(x.size for x in _after_the_end(problem, segments)) if problem.arrival_probability is None else None
+    )
     return SizeFormula(S * A**H, H * S * sum(A**i for i in range(D + 1)), 2 * H * S * A**D, states, twin)
 
 
 def _segments(problem: ImpairedMDP) -> list[Segment]:
     """The information states of the times 0..H−1."""
-    H, seen, keys = problem.horizon, problem.seen, list[Key]()
+    H, seen, keys = problem.horizon, problem.arrival_probability, list[Key]()
     if seen is None:
         layout = Layout.of(problem)
         keys += [(h, h - m, waited, m) for h in range(H) for _, m, waited, _ in layout.blocks(h)]
@@ -222,17 +224,21 @@ def _write(problem: ImpairedMDP, past: bool, max_bytes: int | None) -> Augmented
     from scipy.sparse import csr_array, vstack  # not at the top, so that importing this module is quick
 
     S, A, H, segments = problem.n_states, problem.n_actions, problem.horizon, _segments(problem)
-    if past and problem.seen is not None:
+    if past and problem.arrival_probability is not None:
         raise ValueError(f"past_reward is for delay: what {problem.channel!r} loses never arrives. Use augmented")
     segments += _after_the_end(problem, segments) if past else []
     end, moving = sum(x.size for x in segments), [x.size for x in segments if past or x.h < H - 1]
-    wide = S if problem.seen is not None else 1 + int(np.count_nonzero(problem.mdp.transitions)) // (H * S * A)
+    wide = (
+        S
+        if problem.arrival_probability is not None
+        else 1 + int(np.count_nonzero(problem.mdp.transitions)) // (H * S * A)
+    )
     need = A * (wide * (24 * sum(moving) + 64 * max(moving, default=0)) + 96 * end)  # all rows, work on one segment
     limit = default_limit() if max_bytes is None else checks.whole("max_bytes", max_bytes, least=1)
     if need > limit:
         raise checks.TooLarge(
             f"the {'past-reward' if past else 'augmented'} model of {problem!r} has {end + 1:,} states and needs about "
-            f"{human(need)}; the limit is {human(limit)}. Ways out: oldlight.solve(problem) plans without it, raise "
+            f"{format_bytes(need)}; the limit is {format_bytes(limit)}. Ways out: oldlight.solve(problem) plans without it, raise "
             "max_bytes, or shorten the horizon or the delay (channel.capped(k))"
         )
     rewards, places = np.zeros((end + 1, A)), {(x.h, x.t, x.waited): x.offset for x in segments}
@@ -245,7 +251,7 @@ def _write(problem: ImpairedMDP, past: bool, max_bytes: int | None) -> Augmented
             here[:] = problem.rewards_at(x.t).reshape(-1)[_pairs(problem, x)[2]].reshape(-1, A)
     rows = [_moves(problem, x, places, end, csr_array) for x in segments]
     rows.append(csr_array((np.ones(A), np.full(A, end), np.arange(A + 1)), shape=(A, end + 1)))
-    horizon = max(2 * H, H + problem.lead) if past else H
+    horizon = max(2 * H, H + problem.warmup) if past else H
     model = AugmentedMDP(problem, tuple(segments), vstack(rows, format="csr"), rewards, np.zeros(end + 1), horizon)
     for p, info in beginnings(problem):
         model.initial[model.index(info)] = p
@@ -273,7 +279,7 @@ def _pairs(problem: ImpairedMDP, x: Segment) -> tuple[Ints, Ints, Ints]:
 
 def _moves(problem: ImpairedMDP, x: Segment, places: dict[tuple[int, int | None, int], int], end: int, csr: Any) -> Any:
     """The rows of the pairs of one segment."""
-    S, A, H, law, seen = problem.n_states, problem.n_actions, problem.horizon, problem.law, problem.seen
+    S, A, H, law, seen = problem.n_states, problem.n_actions, problem.horizon, problem.law, problem.arrival_probability
     s, longer, s_q1 = _pairs(problem, x)
     u = x.h + 1 - settled_late(problem) if seen is not None else 0 if x.t is None else x.t + 1
     theta = np.ones(len(s))
@@ -281,7 +287,7 @@ def _moves(problem: ImpairedMDP, x: Segment, places: dict[tuple[int, int | None,
         theta[:] = seen[u] if u >= 0 else 0.0
     elif x.h < H - 1 and x.t is None:
         theta[:] = law.first_hazard[x.h + 1]
-    elif x.h < H - 1 and x.t is not None and x.m < law.cap:
+    elif x.h < H - 1 and x.t is not None and x.m < law.longest_delay:
         theta = np.broadcast_to(law.at_step(law.hazard, x.t)[..., x.waited], (S, A)).reshape(-1)[s_q1]
     # What arrives is s_u, drawn from row `head` of P; n actions of the queue are older, the others stay in it.
     n, arrive = u - (x.t or 0), places.get((x.h + 1, u, 0), end)

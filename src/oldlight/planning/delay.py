@@ -33,7 +33,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from oldlight.checks import TooLarge
-from oldlight.machine import default_limit, human, thread_count
+from oldlight.machine import default_limit, format_bytes, thread_count
 from oldlight.model.channels import DelayChannel
 from oldlight.model.information import Block, Layout
 from oldlight.model.problem import ImpairedMDP
@@ -57,7 +57,7 @@ class DelayModel:
         self._cache: dict[int, Successors] = {}
 
     def successors(self, t: int) -> Successors:
-        """P_t, for t = −lead..H−1."""
+        """P_t, for t = −warmup..H−1."""
         key = 0 if self.problem.mdp.stationary_transitions else max(t, 0)
         if key not in self._cache:
             self._cache[key] = Successors.of(self.problem.transitions_at(t))
@@ -71,7 +71,7 @@ class DelayModel:
     def theta(self, t: int, m: int, waited: int) -> Floats:
         """The chance that step t + 1 is the next to arrive: [s, q1]."""
         S, A = self.layout.n_states, self.layout.n_actions
-        if m >= self.law.cap or self.problem.lead:
+        if m >= self.law.longest_delay or self.problem.warmup:
             return np.ones((S, A))
         return np.ascontiguousarray(np.broadcast_to(self.law.at_step(self.law.hazard, t)[..., waited], (S, A)))
 
@@ -296,9 +296,9 @@ def _choose_now(x: Floats, given: Any, mix: Any, table: Any, mode: int, kernels:
 
 
 def by_start(problem: ImpairedMDP, first: Stage) -> Floats:
-    """The value per state of the first step (step −lead), from the stage of time 0."""
-    if problem.lead:
-        return np.asarray(first.values[problem.lead, 0].mean(axis=1))
+    """The value per state of the first step (step −warmup), from the stage of time 0."""
+    if problem.warmup:
+        return np.asarray(first.values[problem.warmup, 0].mean(axis=1))
     at_once = float(problem.law.first[0])
     value = np.zeros(problem.n_states)
     if at_once > 0:
@@ -331,7 +331,7 @@ def checked_layout(
 def _needs(problem: ImpairedMDP, limit: int, policy: bool, kept: bool) -> tuple[Layout | None, int, int]:
     """(layout, information states, bytes); the layout is None, and the rest a lower bound, if one block is over the limit."""
     S, A, H = problem.n_states, problem.n_actions, problem.horizon
-    longest = problem.lead or min(problem.law.max_delay, H - 1)
+    longest = problem.warmup or min(problem.law.max_delay, H - 1)
     if 8 * S * A**longest > limit:  # refuse before anything of that size is even listed
         return None, S * A**longest, 8 * S * A**longest
     layout = Layout.of(problem)
@@ -348,7 +348,7 @@ def _too_large(problem: ImpairedMDP, states: int, need: int, limit: int, at_leas
     S, A = problem.n_states, problem.n_actions
     fits = None
     if isinstance(problem.channel, DelayChannel):
-        for k in range((problem.lead or problem.law.max_delay) - 1, problem.actuation - 1, -1):
+        for k in range((problem.warmup or problem.law.max_delay) - 1, problem.actuation - 1, -1):
             shorter = problem.behind(problem.channel.capped(k - problem.actuation))
             layout, _, bytes_there = _needs(shorter, limit, policy=False, kept=True)
             if layout is not None and bytes_there <= limit:
@@ -360,5 +360,5 @@ def _too_large(problem: ImpairedMDP, states: int, need: int, limit: int, at_leas
     )  # fmt: skip
     return TooLarge(
         f"an exact plan for {problem.channel!r} on S={S}, A={A}, H={problem.horizon} has {word}{states:,} information "
-        f"states and needs {word}{human(need)}; the limit is {human(limit)}. Ways out: {ladder}raise max_bytes"
+        f"states and needs {word}{format_bytes(need)}; the limit is {format_bytes(limit)}. Ways out: {ladder}raise max_bytes"
     )

@@ -81,8 +81,8 @@ def evaluate(
         problem = unimpaired(problem)
         policy = TablePolicy(Layout.of(problem), policy.actions.reshape(-1))
     if isinstance(policy, TablePolicy):
-        layout = policy.layout if problem.seen is not None else Layout.of(problem)
-        if problem.seen is not None or not same_layout(policy.layout, layout):
+        layout = policy.layout if problem.arrival_probability is not None else Layout.of(problem)
+        if problem.arrival_probability is not None or not same_layout(policy.layout, layout):
             raise ValueError(
                 f"{policy!r} was made for another problem than {problem!r}: sizes, channel or start differ"
             )
@@ -94,7 +94,7 @@ def evaluate(
             raise made_for_another(policy, problem)
         value = float(problem.initial @ blackout_values(problem, policy))
         return Evaluation(value, True, 0.0, "walk along sequences", policy.sequences.size)
-    walkable = problem.seen is None or (problem.law.constant is not None and problem.loss.independent)  # type: ignore[union-attr]
+    walkable = problem.arrival_probability is None or (problem.law.constant is not None and problem.loss.independent)  # type: ignore[union-attr]
     walk = Walk(problem, policy, max_states) if walkable else None
     if walk is None or any(groups is None for groups in walk):
         return play(problem, policy, episodes, seed)

@@ -120,7 +120,7 @@ def gap(problem: ImpairedMDP, *, max_states: int = 200_000, **options: Any) -> G
 def proposition4(problem: ImpairedMDP, full: MarkovPolicy, executable: Policy, max_states: int) -> Proposition4:
     """Both terms for any two policies."""
     H = problem.horizon
-    if problem.actuation or (problem.seen is not None and settled_late(problem)):
+    if problem.actuation or (problem.arrival_probability is not None and settled_late(problem)):
         raise ValueError(f"Proposition 4 speaks of delay or of loss, with actions that act at once; not of {problem!r}")
     of_full = hidden_visits(problem, full, max_states)
     of_exec: list[Measure] = []
@@ -145,8 +145,8 @@ def hidden_visits(problem: ImpairedMDP, policy: MarkovPolicy, max_states: int) -
     P(s_t, d_t) is carried forward; from each s_t the queues that the policy can produce are followed with the law of the
     hidden state, so that  ρ_h(t, s, q, δ) = P(s_t = s, d_t = h−t−δ)·P(Δ_t ≥ δ | s, q1)·P(actions q from s_t = s on).
     """
-    H, S, A, lead = problem.horizon, problem.n_states, problem.n_actions, problem.lead
-    law, seen = problem.law, problem.seen
+    H, S, A, warmup = problem.horizon, problem.n_states, problem.n_actions, problem.warmup
+    law, seen = problem.law, problem.arrival_probability
     measures: list[Measure] = [{} for _ in range(H)]
     met = 0
 
@@ -193,31 +193,31 @@ def hidden_visits(problem: ImpairedMDP, policy: MarkovPolicy, max_states: int) -
             b = np.asarray(sum(chosen @ problem.transitions_at(t)[:, a] for a, chosen in acts(t, b)))
         return measures
 
-    if lead:
+    if warmup:
         mu = problem.initial[:, None] * np.ones((1, 1))  # [s, d]: one column, the delay is lead
     else:
-        mu = np.zeros((S, law.cap + 1))
-        mu[:, : len(law.first)] = problem.initial[:, None] * law.first[: law.cap + 1]
+        mu = np.zeros((S, law.longest_delay + 1))
+        mu[:, : len(law.first)] = problem.initial[:, None] * law.first[: law.longest_delay + 1]
         later = [(h, h + 1, np.full(A, float(law.first[h + 1 :].sum()))) for h in range(H)]
         spread(None, None, problem.initial, [x for x in later if x[2][0] > 0])
-    for t in range(-lead, H):
+    for t in range(-warmup, H):
         risk = np.broadcast_to(law.at_step(law.at_risk, t), (S, A, law.at_risk.shape[-1]))
         for s in range(S):
             for column in np.flatnonzero(mu[s]).tolist():
-                d = lead or column
-                if lead:
+                d = warmup or column
+                if warmup:
                     weights = [(t + d, 0, np.ones(A))] if 0 <= t + d < H else []
                 else:
-                    most = 0 if d >= law.cap else min(law.cap - d, risk.shape[-1] - 1)
+                    most = 0 if d >= law.longest_delay else min(law.longest_delay - d, risk.shape[-1] - 1)
                     weights = [(t + d + w, w, risk[s, :, w]) for w in range(most + 1) if t + d + w < H]
                 spread(t, s, mu[s, column] * np.eye(S)[s], weights)
         following = np.zeros_like(mu)
         pmf = np.broadcast_to(law.at_step(law.interarrival, t), (S, A, law.interarrival.shape[-1]))
         for column in range(mu.shape[1]):
             for a, chosen in acts(t, mu[:, column]):
-                for k in range(1 if lead else pmf.shape[-1]):
-                    chance = np.ones(S) if lead else pmf[:, a, k]
-                    to = 0 if lead else min(column + k, law.cap)
+                for k in range(1 if warmup else pmf.shape[-1]):
+                    chance = np.ones(S) if warmup else pmf[:, a, k]
+                    to = 0 if warmup else min(column + k, law.longest_delay)
                     following[:, to] += (chosen * chance) @ problem.transitions_at(t)[:, a, :]
         mu = following
     return measures

@@ -87,5 +87,5 @@ def certain(problem: ImpairedMDP) -> bool:
     P = problem.mdp.transitions[:1] if problem.mdp.stationary_transitions else problem.mdp.transitions
     if not ((P == 0) | (P == 1)).all():
         return False
-    at_once = problem.law.first[0] == 1 and (problem.seen is None or problem.seen[0] == 1)
-    return bool(problem.lead or at_once or problem.initial.max() == 1)
+    at_once = problem.law.first[0] == 1 and (problem.arrival_probability is None or problem.arrival_probability[0] == 1)
+    return bool(problem.warmup or at_once or problem.initial.max() == 1)

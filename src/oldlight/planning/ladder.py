@@ -57,7 +57,9 @@ class Rung:
         self.model = DelayModel(self.shorter, layout)
         self.stages: list[Stage] = []
         first = Induction(self.model, kept=self.stages).run()
-        before = push_uniform(problem, problem.lead - self.shorter.lead)  # the law of the capped problem's first state
+        before = push_uniform(
+            problem, problem.warmup - self.shorter.warmup
+        )  # the law of the capped problem's first state
         self.upper = float(before @ by_start(self.shorter, first))
 
     def q(self, info: Information) -> Floats:

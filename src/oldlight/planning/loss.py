@@ -36,7 +36,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from oldlight.checks import TooLarge
-from oldlight.machine import default_limit, human
+from oldlight.machine import default_limit, format_bytes
 from oldlight.model.channels import ConstantDelay
 from oldlight.model.information import Information, Layout, decode, encode, newest, push, settled_late
 from oldlight.model.policies import BlackoutPolicy
@@ -194,7 +194,7 @@ def plan_loss(
 ) -> Solution:
     """The best executable policy under loss, alone or with a constant delay; see `oldlight.solve`."""
     began = time.perf_counter()
-    mdp, seen, d = problem.mdp, problem.seen, settled_late(problem)
+    mdp, seen, d = problem.mdp, problem.arrival_probability, settled_late(problem)
     assert seen is not None
     S, A, H = problem.n_states, problem.n_actions, problem.horizon
     limit = default_limit() if max_bytes is None else max_bytes
@@ -203,7 +203,7 @@ def plan_loss(
     if need > limit:
         raise TooLarge(
             f"planning for {problem.channel!r} on S={S}, A={A}, H={H} has {H * S * Q:,} information states just after an "
-            f"observation and needs at least {human(need)}; the limit is {human(limit)}. Ways out: raise max_bytes, or shorten "
+            f"observation and needs at least {format_bytes(need)}; the limit is {format_bytes(limit)}. Ways out: raise max_bytes, or shorten "
             f"{'the delay or ' if d else ''}the horizon"
         )
     P = mdp.transitions[:1] if mdp.stationary_transitions else mdp.transitions
@@ -275,7 +275,7 @@ def after_the_end(problem: ImpairedMDP, d: int) -> Floats:
 
 def blackout_values(problem: ImpairedMDP, policy: BlackoutPolicy) -> Floats:
     """The exact value of a policy of sequences, per start state: one walk along each sequence, last step first."""
-    seen, d = problem.seen, settled_late(problem)
+    seen, d = problem.arrival_probability, settled_late(problem)
     assert seen is not None
     H, S, A, Q = problem.horizon, problem.n_states, problem.n_actions, problem.n_actions**d
     G = after_the_end(problem, d)

@@ -31,7 +31,7 @@ class Work:
 @dataclass(frozen=True, eq=False)
 class Solution:
     """The best executable policy. lower ≤ optimal value ≤ upper; `value` is what `policy` earns, and `exact` says that
-    the three are the same. `value_by_start[s]`: what the policy earns when the first state (of step −lead) is s.
+    the three are the same. `value_by_start[s]`: what the policy earns when the first state (of step −warmup) is s.
 
     For a ladder (`solve(problem, depth=k)`): `depth` is the rung that was best, `value_by_start` is None, `q` gives upper
     bounds, `upper` is certified, and `lower` is certified if `lower_certified`, else the lower end of a 95% interval."""

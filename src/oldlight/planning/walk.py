@@ -67,12 +67,12 @@ class Walk:
 
     def __init__(self, problem: ImpairedMDP, policy: Policy, max_states: int) -> None:
         self.problem, self.policy, self.max_states = problem, policy, max_states
-        self.late = None if problem.seen is None else settled_late(problem)
+        self.late = None if problem.arrival_probability is None else settled_late(problem)
         self.value, self.met = 0.0, 0
 
     def __iter__(self) -> Iterator[list[Group] | None]:
         problem = self.problem
-        if problem.lead and problem.n_states * problem.n_actions**problem.lead > self.max_states:
+        if problem.warmup and problem.n_states * problem.n_actions**problem.warmup > self.max_states:
             yield None
             return
         groups = self._first()
@@ -138,7 +138,7 @@ class Walk:
             else:
                 head, after = queue[:, 0].astype(np.int64), queue[:, 1:]
                 cell, arrives = s * A + head, np.ones(len(row))
-                if not problem.lead and h - t < law.cap:
+                if not problem.warmup and h - t < law.longest_delay:
                     table = law.at_step(law.hazard, t)
                     arrives = table[np.minimum(s, len(table) - 1), np.minimum(head, table.shape[1] - 1), group.waited]
                 self.value += float((mass * arrives) @ problem.rewards_at(t)[s, head])
@@ -150,7 +150,7 @@ class Walk:
         for t, parts in arrivals.items():
             queue, cell, mass = (np.concatenate(part) for part in zip(*parts, strict=True))
             before = problem.transitions_at(t - 1).reshape(-1, problem.n_states)
-            first = t == 0 and not problem.lead
+            first = t == 0 and not problem.warmup
             groups.append(self._arrive_delay(t, queue, cell, mass, problem.initial[None] if first else before))
         return groups
 
@@ -176,8 +176,8 @@ class Walk:
 
     def _move_loss(self, h: int, late: int, asked: list[tuple[Group, Floats]]) -> list[Group]:
         problem, settled = self.problem, h + 1 - late  # the step that is settled at time h + 1
-        assert problem.seen is not None
-        shown = float(problem.seen[settled]) if settled >= 0 else 0.0
+        assert problem.arrival_probability is not None
+        shown = float(problem.arrival_probability[settled]) if settled >= 0 else 0.0
         groups: list[Group] = []
         arrivals: list[tuple[NDArray[Any], Floats]] = []
         for group, chances in asked:

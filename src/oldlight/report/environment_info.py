@@ -31,7 +31,7 @@ def this_machine() -> dict[str, str]:
     return {
         "processor": _processor(),
         "cores": f"{machine.thread_count()} used of {os.cpu_count() or 1}",
-        "memory": machine.human(memory),
+        "memory": machine.format_bytes(memory),
         "system": f"{platform.system()} {platform.machine()}",
     }
 

@@ -31,7 +31,7 @@ from pathlib import Path
 from typing import Any
 
 from oldlight import checks
-from oldlight.report import environment_info as made_with
+from oldlight.report import environment_info as environment_info
 from oldlight.report.chart_geometry import Look, looks
 from oldlight.report.charts import Chart, Panels, caption_of, singles
 from oldlight.report.draw_matplotlib import inline_svg, picture, to_matplotlib
@@ -123,8 +123,8 @@ class Page:
         self.section("How this page was made")
         parts = {
             "Settings": settings,
-            "Versions": made_with.versions() if versions is None else versions,
-            "Machine": made_with.this_machine() if machine is None else machine,
+            "Versions": environment_info.versions() if versions is None else versions,
+            "Machine": environment_info.this_machine() if machine is None else machine,
         }
         lists = "".join(f"<h3>{title}</h3><dl>{_pairs(found)}</dl>" for title, found in parts.items() if found)
         typed = escape("\n".join(commands))

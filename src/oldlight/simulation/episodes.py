@@ -47,14 +47,14 @@ class Simulation:
     """Played episodes. `returns[e]`; mean_reward[h]: earned at step h on average; ages[h, m]: how often the newest visible
     state was m steps old at time h, last column: nothing seen yet.
 
-    With record=True also states[e, i], actions[e, i], arrivals[e, i] for step i − lead: the truth, what was done, and
+    With record=True also states[e, i], actions[e, i], arrivals[e, i] for step i − warmup: the truth, what was done, and
     when the observation arrived (at H or later: after the episode; −1: lost).
     """
 
     returns: Floats
     mean_reward: Floats
     ages: Ints
-    lead: int
+    warmup: int
     states: NDArray[np.int32] | None = None
     actions: NDArray[np.int32] | None = None
     arrivals: NDArray[np.int32] | None = None
@@ -114,7 +114,7 @@ def simulate(
         np.concatenate([p[0] for p in parts]),
         np.sum([p[1] for p in parts], axis=0) / N,
         np.sum([p[2] for p in parts], axis=0),
-        problem.lead,
+        problem.warmup,
         *joined,
     )
 
@@ -180,11 +180,15 @@ class World:
             self.cumulative[i, :, :n] = cumulative_of(np.take_along_axis(step.weight, order, axis=1))
         self.rewards = np.array(mdp.rewards)
         self.initial = cumulative_of(problem.initial)
-        self.first, self.links, self.cap = cumulative_of(law.first), cumulative_of(law.interarrival), law.cap
+        self.first, self.links, self.longest_delay = (
+            cumulative_of(law.first),
+            cumulative_of(law.interarrival),
+            law.longest_delay,
+        )
         self.draws_link = self.links.shape[3] > 1 or len(self.first) > 1
-        self.layout = None if problem.seen is not None else Layout.of(problem)
+        self.layout = None if problem.arrival_probability is not None else Layout.of(problem)
         with np.errstate(over="ignore"):  # codes of queues too long for a table are never used
-            self.powers = np.cumprod(np.append(1, np.full(problem.lead + H, A)), dtype=np.int64)
+            self.powers = np.cumprod(np.append(1, np.full(problem.warmup + H, A)), dtype=np.int64)
 
     def player(self, policy: Policy | MarkovPolicy) -> Player:
         """The policy, ready to be played here; refused if it was made for another problem."""
@@ -216,33 +220,33 @@ class World:
             np.random.Generator(np.random.SFC64(np.random.SeedSequence(seed, spawn_key=(chunk, purpose))))
             for purpose in range(3)
         )
-        state = state_rng.random((problem.lead + H, CHUNK))
+        state = state_rng.random((problem.warmup + H, CHUNK))
         link = link_rng.random((H, CHUNK)) if self.draws_link else np.zeros((1, 1))
         lost = np.zeros((1, 1), dtype=np.bool_)
         if problem.loss is not None:
             lost = problem.loss.lost(link_rng, H, CHUNK)
             if H == 1:  # one row means that nothing is lost: two say which
                 lost = np.concatenate([lost, lost])
-        wanted = problem.lead or player is None or player.mode in (self.kernels.CHANCES, self.kernels.GIVEN)
-        action = action_rng.random((problem.lead + H, CHUNK)) if wanted else np.zeros((1, 1))
+        wanted = problem.warmup or player is None or player.mode in (self.kernels.CHANCES, self.kernels.GIVEN)
+        action = action_rng.random((problem.warmup + H, CHUNK)) if wanted else np.zeros((1, 1))
         return Draws(state, link, action, lost)
 
     def play(self, player: Player, draws: Draws, n: int) -> tuple[Any, ...]:
         """n episodes with the given luck: returns, rewards by step, ages, and states, actions, arrivals (step, episode)."""
         k, problem = self.kernels, self.problem
-        H, A, lead = problem.horizon, problem.n_actions, problem.lead
-        states, actions, settles = np.zeros((3, lead + H, n), dtype=np.int32)
+        H, A, warmup = problem.horizon, problem.n_actions, problem.warmup
+        states, actions, settles = np.zeros((3, warmup + H, n), dtype=np.int32)
         agent = np.zeros((5, n), dtype=np.int64)
         returns, earned = np.zeros(n), np.zeros(H)
-        ages = np.zeros((H, lead + H + 1), dtype=np.int64)
+        ages = np.zeros((H, warmup + H + 1), dtype=np.int64)
         luck = (draws.lost, draws.state, draws.link, draws.action)
         k.begin(
             self.initial,
             self.index,
             self.cumulative,
             self.first,
-            self.cap,
-            lead,
+            self.longest_delay,
+            warmup,
             A,
             *luck,
             states,
@@ -250,12 +254,21 @@ class World:
             settles,
             agent,
         )
-        model = (self.index, self.cumulative, self.rewards, self.links, self.cap, lead, player.late, self.powers)
+        model = (
+            self.index,
+            self.cumulative,
+            self.rewards,
+            self.links,
+            self.longest_delay,
+            warmup,
+            player.late,
+            self.powers,
+        )
         table = (player.pending, player.offset, player.root, player.table, player.chances)
         rows = (*luck, states, actions, settles, agent, returns, earned, ages)
         if player.asks:
             for h in range(H):
-                actions[lead + h] = self._ask(player.policy, h, draws.action[lead + h, :n], states, actions, agent)
+                actions[warmup + h] = self._ask(player.policy, h, draws.action[warmup + h, :n], states, actions, agent)
                 k.play(k.GIVEN, h, h + 1, *model, *table, *rows)
         else:
             k.play(player.mode, 0, H, *model, *table, *rows)
@@ -264,17 +277,17 @@ class World:
 
     def _ask(self, policy: Policy, h: int, u: Floats, states: Any, actions: Any, agent: Ints) -> Ints:
         """The actions of a policy written in Python: each different information state of the chunk is asked once."""
-        lead = self.problem.lead
+        warmup = self.problem.warmup
         if h < self.problem.actuation:
             return np.full(len(u), self.problem.pending[h])
         known: dict[Information, Floats] = {}
         chosen = np.empty(len(u), dtype=np.int64)
         for e, (t, m, _, waited, _) in enumerate(agent.T.tolist()):
-            queue = tuple(actions[lead + h - m : lead + h, e].tolist())
-            if t < -lead:
+            queue = tuple(actions[warmup + h - m : warmup + h, e].tolist())
+            if t < -warmup:
                 info = Information.nothing_seen(queue)
             else:
-                info = Information(h, t, int(states[lead + t, e]), queue, waited)
+                info = Information(h, t, int(states[warmup + t, e]), queue, waited)
             cumulative = known.get(info)
             if cumulative is None:
                 cumulative = known[info] = cumulative_of(chances_of(self.problem, policy, info))

@@ -54,7 +54,9 @@ class Traffic:
         self._fixed = False
         self._write_out(STEPS)
         if isinstance(self.loss, Loss) and isinstance(self.loss.seen, tuple):
-            self.loss.rates(len(self.loss.seen) if horizon is None else horizon)  # refused if the lengths differ
+            self.loss.arrival_probabilities(
+                len(self.loss.seen) if horizon is None else horizon
+            )  # refused if the lengths differ
         elif self.loss is not None and not isinstance(self.loss, Loss | BurstyLoss) and horizon is None:
             raise ValueError(f"{self.loss!r} draws the losses of a whole episode: say how long it can be, horizon=...")
 
@@ -99,8 +101,8 @@ class Traffic:
         most = [int(np.flatnonzero(rows.any(axis=(0, 1)))[-1]) for rows in law.interarrival > 0]
         if self.in_order:
             waits = sum(most) if len(most) > 1 else most[0] * steps
-            return min(first + waits, law.cap)
-        return min(max(first, *most), law.cap)
+            return min(first + waits, law.longest_delay)
+        return min(max(first, *most), law.longest_delay)
 
     # -- playing ------------------------------------------------------------------------------------------------
 
@@ -129,10 +131,10 @@ class Traffic:
         while (k >= self._steps or before + k >= self._steps) and self._may_grow():
             self._write_out(2 * self._steps)
             k = bisect_right(self._row(i, s, a), u)
-        return min(before + k, self.law.cap) if self.law.cap < self._steps else before + k
+        return min(before + k, self.law.longest_delay) if self.law.longest_delay < self._steps else before + k
 
     def _may_grow(self) -> bool:
-        return not self._fixed and self.law.cap == self._steps < LONGEST
+        return not self._fixed and self.law.longest_delay == self._steps < LONGEST
 
     def _row(self, i: int, s: int, a: int) -> Any:
         """The running sums of the law of Δ_i, or of d_0 for i = −1."""

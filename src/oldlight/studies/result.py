@@ -122,7 +122,7 @@ def unpack(path: Path) -> Result:
         with pq.ParquetFile(path, memory_map=False) as file:
             size = 8 * file.metadata.num_rows * file.metadata.num_columns
             if size > machine.default_limit():
-                raise ValueError(f"it unpacks to {machine.human(size)}, more than half of the memory")
+                raise ValueError(f"it unpacks to {machine.format_bytes(size)}, more than half of the memory")
             table, told = file.read(), file.metadata.metadata or {}
         text = told[KEY].decode("utf-8")
         meta = files.json_of(text)

@@ -212,6 +212,6 @@ def _start(cell: Cell) -> None:
     if cell.content.get("by_start") and cell.content["evaluate"] != "exact":
         raise ValueError(f'by_start = true goes with evaluate = "exact", not {cell.content["evaluate"]!r}')
     tasks.refuse_unplannable(problem)
-    layout = Layout.of(problem) if problem.seen is None else None
+    layout = Layout.of(problem) if problem.arrival_probability is None else None
     setting = Setting.of(problem, cell.episodes, cell.content["failure"], layout)
     learner_of(cell.who["name"], **cell.who["options"]).start(setting, np.random.default_rng(0))

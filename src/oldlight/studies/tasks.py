@@ -128,7 +128,7 @@ def refuse_unplannable(problem: ImpairedMDP, max_bytes: int | None = None) -> No
     from oldlight.planning.delay import checked_layout
     from oldlight.planning.heuristics import certain
 
-    if problem.seen is not None:
+    if problem.arrival_probability is not None:
         settled_late(problem)
     elif not certain(problem):
         checked_layout(problem, max_bytes)

@@ -36,7 +36,7 @@ class Plant:
     def begin(self, episode: int) -> None:
         problem = self.problem
         self.episode, self.rng = episode, self.setup.generator(0, episode)
-        self.past = self.rng.integers(0, problem.n_actions, problem.lead).tolist()
+        self.past = self.rng.integers(0, problem.n_actions, problem.warmup).tolist()
         self.states = [int(self.rng.choice(problem.n_states, p=problem.initial))]
         for a in self.past:
             self._move(0, a)
@@ -48,11 +48,11 @@ class Plant:
 
     def observations(self, h: int) -> list[list[int | None]]:
         """[step, state, state before, action before] of what is new at tick h."""
-        lead = self.problem.lead
+        warmup = self.problem.warmup
         rows: list[list[int | None]] = []
-        for i in range(0 if h == 0 else h + lead, h + lead + 1):
+        for i in range(0 if h == 0 else h + warmup, h + warmup + 1):
             before = [self.states[i - 1], self.done[i - 1]] if i else [None, None]
-            rows.append([i - lead, self.states[i], *before])
+            rows.append([i - warmup, self.states[i], *before])
         return rows
 
     def do(self, h: int, a: int) -> None:
@@ -234,7 +234,7 @@ def controller_in_time(port: Port, setup: Setup, begin: float, counts: Counts) -
             if h == 0:
                 if past is None:
                     counts["disturbed"].add(e)
-                controller.reset(past or [0] * problem.lead)
+                controller.reset(past or [0] * problem.warmup)
             if time.monotonic() > at + (DO_AT - ACT_AT) * period:  # too late for this tick
                 counts["disturbed"].add(e)
                 continue
@@ -244,7 +244,7 @@ def controller_in_time(port: Port, setup: Setup, begin: float, counts: Counts) -
                     counts["mistimed"] += 1
                     counts["disturbed"].add(e)
                 before = message["before"][1]
-                if before is not None and message["step"] > -problem.lead:
+                if before is not None and message["step"] > -problem.warmup:
                     controller.did(message["step"] - 1, before)
                 controller.observe(message["step"], message["state"])
             waiting = []

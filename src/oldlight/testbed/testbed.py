@@ -190,7 +190,7 @@ def relay_of(
     """What the relay does, checked."""
     if link is None:
         return problem.channel
-    if problem.lead and link != problem.channel:
+    if problem.warmup and link != problem.channel:
         raise ValueError("a warm start knows a past that came over the planned link; behind another one use start=None")
     if isinstance(link, Trace):
         link = link.fit(period_ms or problem.period_ms, horizon=problem.horizon)

@@ -96,12 +96,12 @@ FIELDS: dict[str, Callable[[Any, Setup], bool]] = {  # of each field of a messag
     "e": lambda value, setup: _in(value, 0, setup.episodes),
     "h": lambda value, setup: _in(value, 0, setup.problem.horizon),
     "a": lambda value, setup: _in(value, 0, setup.problem.n_actions),
-    "step": lambda value, setup: _in(value, -setup.problem.lead, setup.problem.horizon),
+    "step": lambda value, setup: _in(value, -setup.problem.warmup, setup.problem.horizon),
     "state": lambda value, setup: _in(value, 0, setup.problem.n_states),
     "before": _before,
     "new": _each(_seen),
-    "past": lambda value, setup: _actions(value, setup) and len(value) == setup.problem.lead,
-    "steps": _each(lambda value, setup: _in(value, -setup.problem.lead, setup.problem.horizon)),
+    "past": lambda value, setup: _actions(value, setup) and len(value) == setup.problem.warmup,
+    "steps": _each(lambda value, setup: _in(value, -setup.problem.warmup, setup.problem.horizon)),
     "due": lambda value, setup: type(value) is int,
 }
 
@@ -188,18 +188,18 @@ class Delays:
 
     def of(self, step: int, state_before: int | None, action_before: int | None) -> int | None:
         """The delay of the next step in order; what the process was in and did the step before decides the law."""
-        link, lead = self.setup.link, self.setup.problem.lead
+        link, warmup = self.setup.link, self.setup.problem.warmup
         if isinstance(link, Recorded):
             i = self.start + step
             self.d = max(self.d, int(link.late[i])) if link.in_order else int(link.late[i])
             return None if link.lost[i] else self.d
-        if step == -lead:
-            self.d = min(int(self.rng.choice(len(self.law.first), p=self.law.first)), self.law.cap)
+        if step == -warmup:
+            self.d = min(int(self.rng.choice(len(self.law.first), p=self.law.first)), self.law.longest_delay)
         if step <= 0:
-            return lead if lead else None if self.lost[0] else self.d
-        if not lead:
+            return warmup if warmup else None if self.lost[0] else self.d
+        if not warmup:
             row = self.law.at_step(self.law.interarrival, step - 1)
             s, a = state_before or 0, action_before or 0
             pmf = row[min(s, row.shape[0] - 1), min(a, row.shape[1] - 1)]
-            self.d = min(self.d + int(self.rng.choice(len(pmf), p=pmf)), self.law.cap)
-        return None if self.lost[step] else lead or self.d
+            self.d = min(self.d + int(self.rng.choice(len(pmf), p=pmf)), self.law.longest_delay)
+        return None if self.lost[step] else warmup or self.d

@@ -316,12 +316,12 @@ def bursty_loss(lost: NDArray[np.bool_]) -> BurstyLoss:
 
 def delay_laws(law: DelayLaw) -> Floats:
     """P(d_i = d), axes (i, d), for a law that does not depend on the process."""
-    out = np.zeros((law.horizon, law.cap + 1))
-    np.add.at(out[0], np.minimum(np.arange(len(law.first)), law.cap), law.first)
+    out = np.zeros((law.horizon, law.longest_delay + 1))
+    np.add.at(out[0], np.minimum(np.arange(len(law.first)), law.longest_delay), law.first)
     for i in range(law.horizon - 1):
         pmf = law.at_step(law.interarrival, i)[0, 0]
         for k in np.flatnonzero(pmf):
-            np.add.at(out[i + 1], np.minimum(np.arange(law.cap + 1) + k, law.cap), pmf[k] * out[i])
+            np.add.at(out[i + 1], np.minimum(np.arange(law.longest_delay + 1) + k, law.longest_delay), pmf[k] * out[i])
     return out
 
 

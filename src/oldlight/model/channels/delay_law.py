@@ -23,13 +23,13 @@ class DelayLaw:
 
     first: pmf of d_0, shape (≤ H+1,).
     interarrival: pmf of Δ_i, shape (1 or H, 1 or S, 1 or A, K ≤ H+1): axes (i, s, a, δ); a 1 stands for "does not matter".
-    cap: no delay is longer than this (H if nothing caps it before).
+    longest_delay: no delay is longer than this (H if nothing caps it before).
     """
 
     horizon: int
     first: Floats
     interarrival: Floats
-    cap: int
+    longest_delay: int
 
     @cached_property
     def at_risk(self) -> Floats:
@@ -59,14 +59,14 @@ class DelayLaw:
     @cached_property
     def feasible_delays(self) -> NDArray[np.bool_]:
         """Axes (i, d): can the observation of step i be delayed by exactly d (d = 0..cap)?"""
-        H, cap = self.horizon, self.cap
-        possible = np.zeros((H, cap + 1), dtype=bool)
+        H, longest_delay = self.horizon, self.longest_delay
+        possible = np.zeros((H, longest_delay + 1), dtype=bool)
         for d in np.flatnonzero(self.first > 0):
-            possible[0, min(int(d), cap)] = True
+            possible[0, min(int(d), longest_delay)] = True
         for i in range(H - 1):
             support = np.flatnonzero((self.at_step(self.interarrival, i) > 0).any(axis=(0, 1)))
             for d in np.flatnonzero(possible[i]):
-                possible[i + 1, np.minimum(int(d) + support, cap)] = True
+                possible[i + 1, np.minimum(int(d) + support, longest_delay)] = True
         return possible
 
     @property
@@ -83,7 +83,7 @@ class DelayLaw:
     def shifted(self, k: int) -> DelayLaw:
         """The same law with every delay longer by k."""
         first = fold(np.concatenate([np.zeros(min(k, self.horizon)), self.first]), self.horizon)
-        return DelayLaw(self.horizon, first, self.interarrival, min(self.cap + k, self.horizon))
+        return DelayLaw(self.horizon, first, self.interarrival, min(self.longest_delay + k, self.horizon))
 
     def longest_wait(self, i: int) -> int:
         """The largest δ that an agent can meet while it waits for the observation of step i + 1."""

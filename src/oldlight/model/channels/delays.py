@@ -300,11 +300,11 @@ class CappedDelay(DelayChannel):
 
     def law(self, horizon: int, n_states: int, n_actions: int) -> DelayLaw:
         inner = self.channel.law(horizon, n_states, n_actions)
-        cap = min(inner.cap, self.max_delay)
+        longest_delay = min(inner.longest_delay, self.max_delay)
         first = inner.first
-        if len(first) > cap + 1:
-            first = checks.frozen(np.append(first[:cap], first[cap:].sum()))
-        return DelayLaw(horizon, first, inner.interarrival, cap)
+        if len(first) > longest_delay + 1:
+            first = checks.frozen(np.append(first[:longest_delay], first[longest_delay:].sum()))
+        return DelayLaw(horizon, first, inner.interarrival, longest_delay)
 
 
 @dataclass(frozen=True, init=False)

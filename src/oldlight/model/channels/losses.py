@@ -14,16 +14,16 @@ Floats = NDArray[np.float64]
 
 
 class LossChannel(Link):
-    """Base of the channels that lose: `rates(H)` are the chances to be seen, `lost` draws what is lost in n episodes."""
+    """Base of the channels that lose: `arrival_probabilities(H)` are the chances to be seen, `lost` draws what is lost in n episodes."""
 
     independent = True  # is each observation lost independently of the others?
 
-    def rates(self, horizon: int) -> Floats:
+    def arrival_probabilities(self, horizon: int) -> Floats:
         raise TypeError(f"{type(self).__name__} does not define rates(horizon)")
 
     def lost(self, rng: np.random.Generator, horizon: int, n: int) -> NDArray[np.bool_]:
         """Axes (h, episode)."""
-        return rng.random((horizon, n)) >= self.rates(horizon)[:, None]
+        return rng.random((horizon, n)) >= self.arrival_probabilities(horizon)[:, None]
 
 
 def chances(who: str, seen: ArrayLike | None, rate: ArrayLike | None) -> float | tuple[float, ...]:
@@ -58,7 +58,7 @@ class Loss(LossChannel):
             )
         object.__setattr__(self, "seen", chances("Loss", seen, rate))
 
-    def rates(self, horizon: int) -> Floats:
+    def arrival_probabilities(self, horizon: int) -> Floats:
         """λ_h for h = 0..H−1."""
         values = np.asarray(self.seen, dtype=np.float64)
         if values.ndim == 1 and len(values) != horizon:
@@ -92,7 +92,7 @@ class BurstyLoss(LossChannel):
         """How often the link is bad."""
         return self.to_bad / (self.to_bad + self.to_good)
 
-    def rates(self, horizon: int) -> Floats:
+    def arrival_probabilities(self, horizon: int) -> Floats:
         """The chance to be seen at each step, on average over the link."""
         return np.full(horizon, self.bad * self.seen_bad + (1 - self.bad) * self.seen_good)
 

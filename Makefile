@@ -14,7 +14,7 @@ test: $(VENV)/.dev
 	$(BIN)/python -m pytest
 
 test-deep: $(VENV)/.deep
-	$(BIN)/python -m pytest tests/test_deep_learners.py
+	$(BIN)/python -m pytest tests/deep/test_deep_learners.py
 
 lint: $(VENV)/.dev
 	$(BIN)/ruff check .

@@ -72,7 +72,7 @@ def _proposition_1(measured: Sequence[Regret]) -> Statement:
         "Proposition 1", "the two augmented MDPs give every executable policy the same value",
         "holds by the paper's sentence on h = H (“When h ≤ H, the transition is the same as MDP_aug”), which its list of cases leaves out",
         f"random process, geometric delay: {one.left:.6f} and {one.right:.6f}; by the list alone {listed.left:.4f} and {listed.right:.4f}",
-        "theory.proposition1; tests/test_augmented.py",
+        "theory.proposition1; tests/planning/test_augmented.py",
     )  # fmt: skip
 
 
@@ -265,7 +265,7 @@ def _optimism(measured: Sequence[Regret]) -> Statement:
         "Lemma: optimism, delay", "Q of Algorithm 1 is never below Q*, with probability 1 − γ",
         "holds with c = 1 (derived in learners.DelayedUCBVI), not with a much smaller one",
         f"two states, delay 1, after each of 400 episodes: {one.left:.0%} of the runs at c = 1, {small.left:.0%} at c = 0.02",
-        "theory.optimism; tests/test_optimism.py",
+        "theory.optimism; tests/paper/test_optimism.py",
     )  # fmt: skip
 
 

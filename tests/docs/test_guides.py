@@ -13,7 +13,7 @@ import pytest
 
 from oldlight import cli
 
-ROOT = Path(__file__).parents[1]
+ROOT = Path(__file__).parents[2]
 GUIDES = ROOT / "docs" / "guides"
 PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md"))]
 SAID = {

@@ -12,7 +12,7 @@ import oldlight as ol
 from conftest import arrays, information_of, random_mdp
 from oldlight.model.policies import blackout_of, tabulate
 from oracle import policy_value, random_law
-from test_simulation import cases, random_policy
+from played import cases, random_policy
 
 
 @pytest.mark.parametrize("seed", range(20))
@@ -138,7 +138,7 @@ def test_gap_terms_are_measures_and_agree_with_enumeration(seed: int) -> None:
         else:
             info = ol.Information.nothing_seen(tuple(a[: h + warmup]))
         counts[info] = counts.get(info, 0) + 1
-    from test_simulation import chi_square
+    from played import chi_square
 
     assert chi_square(counts, terms.full[H - 1]) > 1e-4
     assert gap.value >= -1e-12

@@ -23,7 +23,7 @@ BEST, STALE, _ = POLICIES = (
 
 @pytest.fixture(scope="module")
 def table1() -> Any:
-    path = Path(__file__).parents[1] / "docs" / "scripts" / "table1.py"
+    path = Path(__file__).parents[2] / "docs" / "scripts" / "table1.py"
     spec = importlib.util.spec_from_file_location("table1", path)
     assert spec
     assert spec.loader

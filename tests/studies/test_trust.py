@@ -373,7 +373,7 @@ def test_a_folder_is_trusted_once(mine: Path) -> None:
 
 
 def test_a_study_without_code_needs_no_trust(mine: Path) -> None:
-    ours = Path(__file__).parents[1] / "docs" / "studies" / "deep.toml"
+    ours = Path(__file__).parents[2] / "docs" / "studies" / "deep.toml"
     assert load_study(ours, import_code=False).code == ()
     (mine / "plain.toml").write_text('name = "s"\ninstances = ["forest"]\ntasks = ["gap"]\n')
     done = oldlight("run", "plain.toml", "--workers", "1", cwd=mine, stdin=subprocess.DEVNULL)

@@ -1,6 +1,6 @@
 """docs/statements.md against the library: the command of every row is run, and prints what the row says.
 
-A new row has `?` in its last column; `python tests/test_statements_page.py --write` fills in what is printed, on every row
+A new row has `?` in its last column; `python tests/paper/test_statements_page.py --write` fills in what is printed, on every row
 where it changed. Then read the diff: does the verdict beside it still say the same?
 """
 
@@ -17,7 +17,7 @@ from typing import Any
 
 import pytest
 
-ROOT = Path(__file__).parents[1]
+ROOT = Path(__file__).parents[2]
 PAGE = ROOT / "docs" / "statements.md"
 TEXT = PAGE.read_text(encoding="utf-8")
 ROW = re.compile(r"(?P<front>\| .*\| )`(?P<command>[^`]+)` \| `(?P<prints>[^`]+)` \|")
@@ -127,5 +127,5 @@ def test_the_page_can_be_written_anew() -> None:
 
 if __name__ == "__main__":
     if sys.argv[1:] != ["--write"]:
-        sys.exit("usage: python tests/test_statements_page.py --write")
+        sys.exit("usage: python tests/paper/test_statements_page.py --write")
     PAGE.write_text("\n".join(written(line) for line in TEXT.splitlines()) + "\n", encoding="utf-8")

@@ -1,7 +1,7 @@
 """docs/when_it_says_no.md against the library: each line of the page is run, and each refusal of the library is on it.
 
 A new refusal needs a line on the page; the failing test shows it. Nothing is written twice: the page is the list. To add
-a line, write the code and `?` for the message; `python tests/test_refusals.py --write` fills in what is said, on every
+a line, write the code and `?` for the message; `python tests/docs/test_refusals.py --write` fills in what is said, on every
 line where it changed. Then read the diff: is that what a reader should be told?
 """
 
@@ -23,7 +23,7 @@ import pytest
 
 import oldlight as ol
 
-PAGE = Path(__file__).parent.parent / "docs" / "when_it_says_no.md"
+PAGE = Path(__file__).parents[2] / "docs" / "when_it_says_no.md"
 PACKAGE = Path(ol.__file__).parent
 TEXT = PAGE.read_text(encoding="utf-8")
 ROW = re.compile(r"\| `(?P<code>[^`]+)` \| (?P<tick>`+) ?(?P<says>.+?) ?(?P=tick) \|")
@@ -184,7 +184,7 @@ def test_the_page_can_be_written_anew() -> None:
 
 if __name__ == "__main__":
     if sys.argv[1:] != ["--write"]:
-        sys.exit("usage: python tests/test_refusals.py --write")
+        sys.exit("usage: python tests/docs/test_refusals.py --write")
     lines = [written(line) for line in TEXT.splitlines()]
     PAGE.write_text("\n".join(lines) + "\n", encoding="utf-8")
     errors = {row["code"]: (row["says"], refusal_of(row["code"])) for row in map(ROW.fullmatch, lines) if row}

@@ -13,7 +13,7 @@ from conftest import random_mdp
 from oldlight.model.information import check, moves
 from oldlight.planning import augmented as explicit
 from oracle import random_law
-from test_simulation import random_policy
+from played import random_policy
 
 TOLERANCE = 1e-10
 DELAYS = ["constant, cold", "constant, warm", "bernoulli", "state and action", "capped", "late actions"]

@@ -439,7 +439,7 @@ def test_the_result_reads_well() -> None:
 
 
 def test_the_page_runs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
-    page = (Path(__file__).parent.parent / "docs" / "controller.md").read_text(encoding="utf-8")
+    page = (Path(__file__).parents[2] / "docs" / "controller.md").read_text(encoding="utf-8")
     monkeypatch.chdir(tmp_path)
     names: dict[str, Any] = {"__name__": "__main__"}
     for block in re.findall(r"```python\n(.*?)```", page, re.DOTALL):

@@ -22,7 +22,7 @@ import oldlight as ol
 from conftest import arrays, random_mdp
 from oldlight.envs import AugmentedObservation, AugmentedVectorObservation, FixedLength, ImpairedObservation, TabularEnv
 from oracle import arrival_law, random_law, return_law
-from test_simulation import chi_square
+from played import chi_square
 
 SPACES: dict[str, spaces.Space[Any]] = {
     "Discrete": spaces.Discrete(1000),

@@ -18,7 +18,7 @@ from oldlight.deep import OBSERVATIONS, make, train
 from oldlight.report.deep_page import deep_page
 from oldlight.studies import Environment, load_study, results, run_study
 
-ROOT = Path(__file__).parents[1]
+ROOT = Path(__file__).parents[2]
 CHAIN, POLE = "oldlight/SensingChain-v0", "CartPole-v1"
 SHORT = {"steps": 600, "points": 2, "test_episodes": 5}
 

@@ -22,7 +22,7 @@ from oldlight.model.policies import chances_of
 from oldlight.planning.evaluation import play, visits
 from oldlight.simulation import World
 from oracle import random_law
-from test_simulation import random_policy
+from played import random_policy
 
 
 def reachable(problem: ol.ImpairedMDP) -> Iterator[ol.Information]:
@@ -225,7 +225,7 @@ def test_policies_under_loss_answer_at_every_information_state(make: Any, channe
 
 @pytest.fixture
 def my_learner(monkeypatch: pytest.MonkeyPatch) -> ModuleType:
-    path = Path(__file__).parents[1] / "docs" / "guides" / "my_learner.py"
+    path = Path(__file__).parents[2] / "docs" / "guides" / "my_learner.py"
     spec = importlib.util.spec_from_file_location("my_learner", path)
     assert spec is not None
     assert spec.loader is not None

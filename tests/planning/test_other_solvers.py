@@ -16,7 +16,7 @@ import pytest
 
 import oldlight as ol
 
-sys.path.insert(0, str(Path(__file__).parents[1] / "benchmarks"))
+sys.path.insert(0, str(Path(__file__).parents[2] / "benchmarks"))
 from augmented import Augmented, augment, open_loop
 
 PAPER = (5.374514, 4.945562, 4.516146, 4.114572, 3.740674, 3.399082)  # math.md §7: Env1, d = 0..5, six digits

@@ -6,14 +6,14 @@ from typing import Any
 
 import numpy as np
 import pytest
+from test_optimal_values import mdp_of
 
 import oldlight as ol
 from conftest import arrays, information_of, random_mdp
 from oldlight.model.information import beginnings, moves
 from oldlight.planning import evaluation
 from oracle import arrival_law, optimal_value, policy_value, random_law, return_law
-from test_optimal_values import mdp_of
-from test_simulation import chi_square, random_policy
+from played import chi_square, random_policy
 
 TOLERANCE = 1e-10
 

@@ -14,11 +14,11 @@ from gymnasium import spaces
 from gymnasium.envs.registration import EnvSpec
 from gymnasium.vector import AsyncVectorEnv, SyncVectorEnv
 from gymnasium.wrappers import RecordEpisodeStatistics, RescaleAction, TimeLimit
+from test_impaired_observation import CountingEnv, run
 
 import oldlight as ol
 from oldlight.envs import AugmentedObservation, AugmentedVectorObservation, ImpairedObservation
 from oldlight.envs.agents import _Stage
-from test_impaired_observation import CountingEnv, run
 
 # -- actions within rounding ------------------------------------------------------------------------------------------
 

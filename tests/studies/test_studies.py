@@ -743,7 +743,7 @@ def test_plain_lines_where_there_is_no_terminal(
 
 
 def test_the_examples_of_the_guide(tmp_path: Path, inline: None, monkeypatch: pytest.MonkeyPatch) -> None:
-    text = (Path(__file__).parent.parent / "docs" / "studies.md").read_text(encoding="utf-8")
+    text = (Path(__file__).parents[2] / "docs" / "studies.md").read_text(encoding="utf-8")
     first, blocks, mine = re.findall(r"```toml\n(.*?)```", text, re.DOTALL)
     code, script = re.findall(r"```python\n(.*?)```", text, re.DOTALL)
     monkeypatch.setattr(sys, "path", list(sys.path))

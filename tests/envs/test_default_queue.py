@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 from gymnasium.wrappers import TimeLimit
 from scipy import stats
+from test_impaired_observation import CountingEnv
 
 import oldlight as ol
 from conftest import random_mdp
@@ -17,8 +18,7 @@ from oldlight.envs import AugmentedObservation, ImpairedObservation
 from oldlight.envs.ages import age_law, typical_age
 from oldlight.model.channels.losses import LossChannel
 from oldlight.simulation.link_sampler import Traffic
-from test_impaired_observation import CountingEnv
-from test_simulation import chi_square
+from played import chi_square
 
 STEPS, MOST = 30, 12
 FALLING = np.linspace(0.9, 0.1, STEPS)

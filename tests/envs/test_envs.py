@@ -33,7 +33,7 @@ from oldlight.envs import (
     play,
 )
 from oracle import arrival_law, random_law, return_law
-from test_simulation import chi_square
+from played import chi_square
 
 IDS = [f"oldlight/{name}-v0" for name in ("CenterChain", "SensingChain", "Dichotomy", "HardTree", "Tabular")]
 LINKS: list[dict[str, Any]] = [
@@ -54,7 +54,7 @@ HEADINGS = ["Description", "Action Space", "Observation Space", "Rewards", "Star
 
 
 def test_the_documentation_has_gymnasiums_headings_and_its_example_runs(capsys: pytest.CaptureFixture[str]) -> None:
-    text = (Path(__file__).parents[1] / "docs" / "envs.md").read_text(encoding="utf-8")
+    text = (Path(__file__).parents[2] / "docs" / "envs.md").read_text(encoding="utf-8")
     assert re.findall(r"^## (.*)$", text, re.M) == HEADINGS
     assert all(f"`{name}`" in text for name in IDS)
     env = gym.make("oldlight/SensingChain-v0", channel="constant:2")

@@ -11,7 +11,7 @@ import pytest
 import oldlight as ol
 from oldlight.report import heuristics_table as heuristics
 
-ROOT = Path(__file__).parents[1]
+ROOT = Path(__file__).parents[2]
 
 
 def test_the_readme_example_runs(capsys: pytest.CaptureFixture[str]) -> None:

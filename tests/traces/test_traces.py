@@ -535,7 +535,7 @@ def test_pictures(tmp_path: Path) -> None:
 def test_the_page_runs_and_shows_what_it_says(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    page = (Path(__file__).parent.parent / "docs" / "traces.md").read_text(encoding="utf-8")
+    page = (Path(__file__).parents[2] / "docs" / "traces.md").read_text(encoding="utf-8")
     monkeypatch.chdir(tmp_path)
     names: dict[str, Any] = {}
     for block in re.findall(r"```python\n(.*?)```", page, re.DOTALL):

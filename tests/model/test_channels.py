@@ -194,7 +194,7 @@ def possible_by_hand(first: Any, inter: Any, longest_delay: int) -> list[set[int
 
 
 @pytest.mark.parametrize("kind", ["constant", "iid", "state_action"])
-@pytest.mark.parametrize("cap", [None, 0, 1, 3])
+@pytest.mark.parametrize("longest_delay", [None, 0, 1, 3])
 def test_feasible_delays_by_hand(kind: str, longest_delay: int | None) -> None:
     H, S, A, K = 5, 2, 2, 3
     for seed in range(8):

@@ -198,7 +198,7 @@ def tables_of(problem: ImpairedMDP, policy: Any) -> Tables:
         "horizon": H,
         "n_states": problem.n_states,
         "n_actions": problem.n_actions,
-        "lead": problem.warmup,
+        "warmup": problem.warmup,
         "pending": problem.pending,
         "likely": checks.frozen(rows.argmax(axis=3).astype(np.min_scalar_type(problem.n_states))),
         "first_state": int(problem.initial.argmax()),

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
+from pathlib import Path
 from typing import Any
 
 import gymnasium as gym
@@ -14,6 +15,8 @@ from test_impaired_observation import CountingEnv
 
 import oldlight as ol
 from conftest import random_mdp
+from oldlight import words
+from oldlight.commands.problems import list_
 from oldlight.envs import AugmentedObservation, ImpairedObservation
 from oldlight.envs.ages import age_law, typical_age
 from oldlight.model.channels.losses import LossChannel
@@ -204,3 +207,14 @@ def test_the_packages_own_agents_see_all_actions_whatever_the_default() -> None:
     assert lake.queue < 12
     policy = ol.FunctionPolicy(lambda info: 0 if len(info.queue) == info.h - (info.t or 0) else -1, 4)
     assert len(ol.envs.play(lake, policy, 1000, seed=0)) == 1000
+
+
+def test_what_surprises_practitioners_is_said_where_they_read(capsys: pytest.CaptureFixture[str]) -> None:
+    """The sentence itself, in bold, on both pages and in `oldlight list`; its figure is that of the law (`test_closed_forms`)."""
+    docs = Path(__file__).parents[1] / "docs"
+    for page in ("envs.md", "guides/practitioner.md"):
+        assert f"**{words.IN_ORDER}**" in (docs / page).read_text(encoding="utf-8")
+    list_()
+    shown = " ".join(capsys.readouterr().out.split())
+    assert words.IN_ORDER in shown
+    assert "one delay of 1..6 steps per episode" in shown

@@ -14,13 +14,14 @@ is known or the arrival is forced, no transition term at the last step, whose su
 
 Options
     bonus      "hoeffding" (the paper's, and that of greedy planning) or "bernstein" (the default otherwise):
-               c·( √(2·Var_p̂(V)·ι/N) + H·ι/(3N) ) for the transitions. (Lee and Jamieson 2026 state the minimax rate
+               c·( √(2·Var_p̂(V)·ι/N) + H·ι/(3N) ) for the transitions. (Lee and Jamieson 2026, see `theory.bounds`, state the minimax rate
                H√(D·S·A·K), for transitions that do not change with h: so for pooled counts only.)
     planning   "full": plan after every episode; "doubling": only when some N_t(s, a) or n_t(s, a, δ) has doubled since the last
                plan; "greedy": back up only what the episode met, in a table that grows with what was visited
                (`learners.greedy`).
     pooled     put the counts of all steps together (stationary processes).
-    law        "known" (the problem's delay law and first delay) or "estimated" (its support is still used).
+    law        "known" (the problem's delay law, first delay and first states) or "estimated": only the support of the law is used;
+               before the first episode every pair, hazard and start is unknown, and everything is worth what can be earned at most.
     rewards    "known", or "estimated" with the bonus c·√(ι/N).
     divisor    "at risk": θ̂'s sample size; "printed": the paper's N(s, a, Δ=δ), which stays zero where Δ = δ never happens.
 
@@ -121,11 +122,13 @@ class DelayedUCBVI:
                 raise ValueError("pooled counts with a delay law that changes from step to step: pooled=False")
             theta = np.array(hazard[:T], order="C")
         first = setting.law.first_hazard if setting.lead == 0 else np.zeros(H + 1)
+        # an estimated law knows nothing before the first episode: the root is worth what can be earned at most
+        rho, first, root = (setting.initial, first, 0.0) if known_law else (np.zeros(S), np.ones(H + 1), float(H))
         self.model = Estimate(
             self.counts.index, np.zeros((T, S * A, S)), np.ones((T, S * A), dtype=np.int64), np.zeros((T, S * A)),
             np.zeros((T, S * A)) if self.bonus == "bernstein" else np.zeros((0, 0)),
             theta, np.zeros((T, S * A, K)), np.zeros((T, S * A), dtype=np.bool_), np.array(first),
-            np.array(setting.initial), np.zeros(H),
+            np.array(rho), np.full(H, root),
         )  # fmt: skip
         optimistic = setting.rewards if self.rewards == "known" else np.ones_like(setting.rewards)
         self.tables = Tables(setting, np.array(optimistic), dense=self.planning != "greedy")
@@ -177,15 +180,16 @@ class DelayedUCBVI:
             self.divisor == "printed", model.weight, model.n_next, model.bonus, model.spread, model.theta, model.theta_bonus,
             model.known,
         )  # fmt: skip
+        if self.law == "estimated":
+            model.rho[:] = counts.starts / counts.episodes
         if self.law == "estimated" and setting.lead == 0:
             seen = np.append(np.cumsum(counts.first[::-1])[::-1], 0)[: len(model.first_theta)]
             model.first_theta[:] = np.where(seen > 0, counts.first[: len(seen)] / np.maximum(seen, 1), 1.0)
-            model.rho[:] = counts.starts / max(counts.episodes, 1)
             scale = self.c * setting.horizon * np.sqrt(self.D * setting.log_term)
             waiting = seen[1 : 1 + setting.horizon]  # episodes in which nothing was seen by time h
             model.root_bonus[:] = np.where(
                 waiting > 0,
-                scale * (1 / np.sqrt(max(counts.episodes, 1)) + 1 / np.sqrt(np.maximum(waiting, 1))),
+                scale * (1 / np.sqrt(counts.episodes) + 1 / np.sqrt(np.maximum(waiting, 1))),
                 setting.horizon,
             )
 
@@ -216,6 +220,8 @@ class DelayedUCBVI:
 
     def _plan(self) -> None:
         self.estimate = self.tables.sweep(self.model, self.rng)
+        if self.law == "estimated" and self.counts.episodes == 0:
+            self.estimate = float(self.tables.remaining[0])  # where an episode begins is not known yet
         self._policy = self.tables.policy()
         if self.planning == "doubling":
             np.copyto(self.planned_at, self.counts.seen)

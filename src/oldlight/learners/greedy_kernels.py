@@ -66,17 +66,19 @@ def _plain_q(h, sa, row, plain, H, reward, index, weight, n_next, bonus, known, 
 
 
 @nb.njit(nogil=True, cache=True)
-def _relax(h, t, s, m, code, waited, q, plain, H, lead, rewards, remaining, index, weight, n_next, bonus, known, rho):
-    """Lower q[a] to the bound of somebody who sees everything from the next step on."""
+def _relax(h, t, s, m, code, waited, q, plain, H, lead, rewards, remaining, index, weight, n_next, bonus, known, rho,
+           root_bonus):  # fmt: skip
+    """Lower q[a] to the bound of somebody who sees everything from the next step on; an estimated rho has its bonus too."""
     S, A = rewards.shape[1], rewards.shape[2]
     b = rho.copy()
     begin = 0
+    total = root_bonus[h]
     if t >= -lead:
         b[:] = 0.0
         b[s] = 1.0
         begin = t
+        total = 0.0
     after = np.empty(S)
-    total = 0.0
     for i in range(h - begin):
         step = begin + i
         row = 0 if n_next.shape[0] == 1 else step + lead
@@ -110,7 +112,8 @@ def lookahead(h, t, s, m, code, waited, q, plain, offset, root, ends, keys, valu
     """q[a]: the optimistic value of acting a on what is known (t < −lead: nothing seen)."""
     _from_table(h, t, s, m, code, waited, q, offset, root, ends, keys, values, H, lead, cap, powers, rewards, remaining,
                 index, weight, n_next, bonus, theta, theta_bonus, known, first_theta, rho, root_bonus)  # fmt: skip
-    _relax(h, t, s, m, code, waited, q, plain, H, lead, rewards, remaining, index, weight, n_next, bonus, known, rho)
+    _relax(h, t, s, m, code, waited, q, plain, H, lead, rewards, remaining, index, weight, n_next, bonus, known, rho,
+           root_bonus)  # fmt: skip
 
 
 @nb.njit(nogil=True, cache=True)

@@ -11,7 +11,7 @@ import pytest
 
 from browser import check_page, chromium, opened
 from oldlight import instances
-from oldlight.report.charts import Bars, Group, Heat, Lines, Panels, Reference, Series, seeds_band
+from oldlight.report.charts import Dots, Group, Heat, Lines, Panels, Reference, Series, seeds_band
 from oldlight.report.diagrams import chain
 from oldlight.report.page import Marked, Number, Page, Table
 
@@ -49,15 +49,15 @@ def page_under_test(folder: Path) -> Path:
             "Both logarithmic", "k", "R", [Series("a", K, 3.0 * K), Series("b", K, np.sqrt(K))], log_x=True, log_y=True
         )
     )
-    page.section("Bars and colours", level=3)
-    bars = [Group.over_seeds(f"delay {d}", rng.random((3, 3))) for d in range(2)]
+    page.section("Dots and colours", level=3)
+    many = [f"{name}, {which} and pooled" for name in ("DelayedUCBVI", "PosteriorSampling") for which in "abcdef"]
+    dots = [Group.over_seeds(f"delay {d}", rng.random((3, len(many) + 1))) for d in range(2)]
     page.figure(
-        Bars(
+        Dots(
             "Final regret",
-            "learner",
             "regret",
-            ["DelayedUCBVI", "PosteriorSampling", HOSTILE],
-            bars,
+            [*many, HOSTILE],
+            dots,
             band=seeds_band(3),
         )
     )
@@ -98,7 +98,7 @@ def test_words_of_users_stay_words_and_keys_can_stand_alone(path: Path, browser:
         assert keys.nth(2).inner_text() == HOSTILE
         assert page.locator("tbody td").filter(has_text="onerror").count() == 1
         texts = "all => all.map(t => t.textContent)"
-        assert any("<script>" in t for t in page.eval_on_selector_all("#fig-final-regret .xtick text", texts))
+        assert any("<script>" in t for t in page.eval_on_selector_all("#fig-final-regret .ytick text", texts))
         assert any("alert('out')" in t for t in page.eval_on_selector_all("#fig-regret .still text", texts))
 
         pressed = "all => all.map(k => k.getAttribute('aria-pressed'))"

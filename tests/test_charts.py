@@ -11,8 +11,8 @@ import numpy as np
 import pytest
 
 from oldlight.report.charts import (
-    Bars,
     Chart,
+    Dots,
     Group,
     Heat,
     Lines,
@@ -47,17 +47,17 @@ def some_charts() -> dict[str, Chart]:
     )  # fmt: skip
     logs = Lines("Logs", "k", "R", [Series.over_seeds(ODD, x, runs), Series("b", x, x**0.5)], log_x=True, log_y=True, band="sd",
                  references=[Reference("r", 10.0)])  # fmt: skip
-    bars = Bars("Bars", "learner", "regret", ["one", "two", ODD], [Group.over_seeds(f"g{i}", rng.random((4, 3))) for i in range(2)],
-                band=seeds_band(4), references=[Reference("best", 0.5)], percent_y=True)  # fmt: skip
+    dots = Dots("Dots", "regret", ["one", "two", ODD], [Group.over_seeds(f"g{i}", rng.random((4, 3))) for i in range(2)],
+                band=seeds_band(4), references=[Reference("best", 0.5, "x")], percent_x=True)  # fmt: skip
     heat = Heat(
         "Heat", "delay", "loss", "price", [0, 1, 2], ["0%", ODD], [[0.0, 0.1, 0.2], [0.3, np.nan, 0.5]], percent=True
     )
     return {
         "lines": banded,
         "logs": logs,
-        "bars": bars,
+        "dots": dots,
         "heat": heat,
-        "panels": Panels("All", [banded, bars, heat, logs]),
+        "panels": Panels("All", [banded, dots, heat, logs]),
     }
 
 
@@ -66,8 +66,9 @@ def some_charts() -> dict[str, Chart]:
 
 def test_bands_are_over_seeds() -> None:
     runs = [[1.0, 2.0], [3.0, 6.0], [5.0, 10.0]]  # sd with n − 1: 2 and 4
-    for found in (Series.over_seeds("a", [1, 2], runs), Group.over_seeds("a", runs)):
-        assert np.array_equal(found.y, [3, 6])
+    series, group = Series.over_seeds("a", [1, 2], runs), Group.over_seeds("a", runs)
+    for found, mean in ((series, series.y), (group, group.x)):
+        assert np.array_equal(mean, [3, 6])
         assert found.low is not None
         assert found.high is not None
         assert np.allclose([found.low, found.high], [[1, 2], [5, 10]])
@@ -80,13 +81,13 @@ def test_a_band_must_say_what_it_is() -> None:
     with pytest.raises(ValueError, match="shows a band and does not say which"):
         Lines("t", "x", "y", [banded])
     with pytest.raises(ValueError, match="shows a band and does not say which"):
-        Bars("t", "x", "y", ["c"], [Group("a", [1.0], [0.5], [1.5])])
+        Dots("t", "x", ["c"], [Group("a", [1.0], [0.5], [1.5])])
     told = Lines("t", "x", "y", [banded], band=seeds_band(2), caption="Regret.")
     assert caption_of(told) == "Regret. Band: mean ± 1 standard deviation over 2 seeds."
     assert bands(Panels("p", [told, told])) == ["Band: mean ± 1 standard deviation over 2 seeds."]
     assert "Band: mean ± 1 standard deviation over 2 seeds." in picture(to_matplotlib(told), "svg", "n").decode()
-    bars = Bars("t", "x", "y", ["c"], [Group("a", [1.0], [0.5], [1.5])], band="95% interval.")
-    assert caption_of(bars) == "Whiskers: 95% interval."
+    dots = Dots("t", "x", ["c"], [Group("a", [1.0], [0.5], [1.5])], band="95% interval.")
+    assert caption_of(dots) == "Whiskers: 95% interval."
 
 
 @pytest.mark.parametrize(
@@ -102,8 +103,8 @@ def test_a_band_must_say_what_it_is() -> None:
         (lambda: lines(), "has no series"),
         (lambda: lines("a", "a"), "has 'a' twice"),
         (lambda: lines("a", log_y=True, references=[Reference("r", 0.0)]), "is 0, expected > 0 on a logarithmic axis"),
-        (lambda: Bars("t", "x", "y", ["c"], [Group("a", [1, 2])]), "has 2 bars, expected one per category: 1"),
-        (lambda: Bars("t", "x", "y", ["c"], [Group("a", [1])], [Reference("r", 1, "x")]), "which has only categories"),
+        (lambda: Dots("t", "x", ["c"], [Group("a", [1, 2])]), "has 2 dots, expected one per category: 1"),
+        (lambda: Dots("t", "x", ["c"], [Group("a", [1])], [Reference("r", 1, "y")]), "is on the y axis, which has only categories"),
         (lambda: Heat("t", "x", "y", "z", [1, 2], [1], [[1], [2]]), r"shape \(2, 1\), expected \(y, x\) = \(1, 2\)"),
         (lambda: Panels("t", []), "has no charts"),
         (lambda: Reference("r", 1, "z"), "axis of reference 'r' is 'z'"),
@@ -238,20 +239,39 @@ def test_both_back_ends_draw_the_same_curves(name: str) -> None:
     assert figure.axes[0].get_xscale() == spec(chart)["layout"]["xaxis"]["type"]
 
 
-def test_both_back_ends_draw_the_same_bars_and_cells() -> None:
-    bars, heat = some_charts()["bars"], some_charts()["heat"]
-    assert isinstance(bars, Bars)
+def test_both_back_ends_draw_the_same_dots_and_cells() -> None:
+    dots, heat = some_charts()["dots"], some_charts()["heat"]
+    assert isinstance(dots, Dots)
     assert isinstance(heat, Heat)
-    boxes = to_matplotlib(bars).axes[0].containers
-    heights = [[box.get_height() for box in c] for c in boxes if hasattr(c, "patches")]
-    assert np.allclose([t["y"] for t in spec(bars)["data"]], heights, rtol=1e-5)
-    for trace, group in zip(spec(bars)["data"], bars.groups, strict=True):
-        assert np.allclose(np.add(trace["y"], trace["error_y"]["array"]), np.asarray(group.high), rtol=1e-4)
+    drawn = to_matplotlib(dots).axes[0].containers
+    for trace, group, here in zip(spec(dots)["data"], dots.groups, drawn, strict=True):
+        assert np.allclose([trace["x"], trace["y"]], here.lines[0].get_data(), rtol=1e-5)
+        assert np.allclose(trace["x"], np.asarray(group.x), rtol=1e-5)
+        assert np.allclose(np.add(trace["x"], trace["error_x"]["array"]), np.asarray(group.high), rtol=1e-4)
+        ends = np.array([segment[:, 0] for segment in here.lines[2][0].get_segments()])
+        assert np.allclose(ends.T, [np.asarray(group.low), np.asarray(group.high)])
     image = to_matplotlib(heat).axes[0].images[0].get_array()
     cells = np.array(spec(heat)["data"][0]["z"], dtype=float)
     assert np.array_equal(np.isnan(cells), image.mask)
     assert np.allclose(cells[~image.mask], image.compressed())
     assert spec(heat)["data"][0]["text"][0] == ["0%", "10%", "20%"]
+
+
+def test_labels_of_categories_do_not_overlap() -> None:
+    """As many and as long as the learners' on the paper's page; whiskers on a logarithmic axis reach down a decade at most."""
+    labels = [f"{name}{option}" for name in ("AugmentedQLearning", "PosteriorSampling", "MemorylessUCBVI", "DelayedUCBVI")
+              for option in ("", ", pooled", ", paper's bonus, and so on")]  # fmt: skip
+    runs = 10.0 ** np.random.default_rng(2).uniform(1, 4, (2, len(labels)))
+    chart = Dots("t", "regret", labels, [Group.over_seeds(f"delay {d}", runs) for d in range(4)], log_x=True, band="sd")
+    figure = to_matplotlib(chart)
+    figure.canvas.draw()
+    boxes = [text.get_window_extent() for text in figure.axes[0].get_yticklabels()]
+    assert len(boxes) == len(labels)
+    for one, other in itertools.combinations(boxes, 2):
+        assert not one.overlaps(other)
+    assert figure.axes[0].get_xscale() == spec(chart)["layout"]["xaxis"]["type"] == "log"
+    wide = Dots("t", "x", ["c"], [Group("a", [10.0], [-30.0], [50.0])], log_x=True, band="sd")
+    assert spec(wide)["data"][0]["error_x"]["arrayminus"] == [9.0]
 
 
 def test_shared_panels_have_one_range() -> None:

@@ -4,7 +4,8 @@ A chart is one of four frozen descriptions; `to_plotly` (draw_plotly.py) and `to
 description for the page and for print, so that nothing is said twice:
 
 - `Lines`: curves, each a `Series` with an optional band, and `Reference` lines at one value (an optimum);
-- `Bars`: one bar per category and `Group`, with an optional whisker;
+- `Dots`: for each category, one under the other, one dot per `Group`, with an optional whisker (a dot, unlike a bar, needs no base,
+  which a logarithmic axis does not have);
 - `Heat`: a table of numbers as colours, with the numbers in the cells;
 - `Panels`: several of these side by side under one legend.
 
@@ -76,17 +77,17 @@ class Reference:
 
 @dataclass(frozen=True, eq=False)
 class Group:
-    """One bar per category of a `Bars`; low and high are the ends of its whiskers. NaN leaves a bar out."""
+    """One dot per category of a `Dots`; low and high are the ends of its whiskers. NaN leaves a dot out."""
 
     label: str
-    y: Numbers
+    x: Numbers
     low: Numbers | None = None
     high: Numbers | None = None
     colour: int | None = None
 
     def __post_init__(self) -> None:
-        _freeze(self, y=_values(f"bars of group {self.label!r}", self.y, len(self.y)))
-        _check_band(self, f"group {self.label!r}", len(self.y))
+        _freeze(self, x=_values(f"dots of group {self.label!r}", self.x, len(self.x)))
+        _check_band(self, f"group {self.label!r}", len(self.x))
 
     @classmethod
     def over_seeds(cls, label: str, runs: Rows, **look: Any) -> Group:
@@ -116,17 +117,16 @@ class Lines:
 
 
 @dataclass(frozen=True, eq=False)
-class Bars:
-    """For each category one bar per group, side by side. band: what the whiskers are."""
+class Dots:
+    """Categories one under the other, the first on top; for each one dot per group. band: what the whiskers are."""
 
     title: str
     x_label: str
-    y_label: str
     categories: Sequence[str]
     groups: Sequence[Group]
     references: Sequence[Reference] = ()
-    log_y: bool = False
-    percent_y: bool = False
+    log_x: bool = False
+    percent_x: bool = False
     band: str = ""
     caption: str = ""
 
@@ -134,12 +134,12 @@ class Bars:
         _freeze(self, categories=checks.names("categories", self.categories, len(self.categories)))
         _check_parts(self, "groups", self.groups)
         for group in self.groups:
-            if len(group.y) != len(self.categories):
+            if len(group.x) != len(self.categories):
                 raise ValueError(
-                    f"group {group.label!r} of {self.title!r} has {len(group.y)} bars, expected one per category: "
+                    f"group {group.label!r} of {self.title!r} has {len(group.x)} dots, expected one per category: "
                     f"{len(self.categories)}"
                 )
-        _check_references(self, {"y": self.log_y})
+        _check_references(self, {"x": self.log_x})
 
 
 @dataclass(frozen=True, eq=False)
@@ -168,10 +168,10 @@ class Heat:
 
 @dataclass(frozen=True, eq=False)
 class Panels:
-    """Charts side by side under one legend. share: one y range for all Lines and Bars, one colour range for all Heats."""
+    """Charts side by side under one legend. share: one y range for all Lines, one colour range for all Heats."""
 
     title: str
-    charts: Sequence[Lines | Bars | Heat]
+    charts: Sequence[Lines | Dots | Heat]
     share: bool = False
     caption: str = ""
 
@@ -181,8 +181,8 @@ class Panels:
             raise ValueError(f"{self.title!r} has no charts, expected at least one")
 
 
-Single = Lines | Bars | Heat
-Chart = Lines | Bars | Heat | Panels
+Single = Lines | Dots | Heat
+Chart = Lines | Dots | Heat | Panels
 
 
 def singles(chart: Chart) -> tuple[Single, ...]:
@@ -194,12 +194,12 @@ def parts(chart: Single) -> Sequence[Series | Group]:
     """What the legend lists."""
     if isinstance(chart, Lines):
         return chart.series
-    return chart.groups if isinstance(chart, Bars) else ()
+    return chart.groups if isinstance(chart, Dots) else ()
 
 
 def bands(chart: Chart) -> list[str]:
     """Which bands and whiskers the chart shows, in words."""
-    found = [(one, one.band) for one in singles(chart) if isinstance(one, Lines | Bars) and one.band]
+    found = [(one, one.band) for one in singles(chart) if isinstance(one, Lines | Dots) and one.band]
     told = [f"{'Band' if isinstance(one, Lines) else 'Whiskers'}: {band.rstrip('.')}." for one, band in found]
     return list(dict.fromkeys(told))
 
@@ -242,7 +242,7 @@ def _check_band(owner: Series | Group, name: str, n: int) -> None:
         _freeze(owner, low=low, high=high)
 
 
-def _check_parts(chart: Lines | Bars, kind: str, found: Sequence[Series | Group]) -> None:
+def _check_parts(chart: Lines | Dots, kind: str, found: Sequence[Series | Group]) -> None:
     if not found:
         raise ValueError(f"{chart.title!r} has no {kind}, expected at least one")
     checks.names(f"{kind} of {chart.title!r}", [part.label for part in found], len(found))
@@ -254,10 +254,12 @@ def _check_parts(chart: Lines | Bars, kind: str, found: Sequence[Series | Group]
     _freeze(chart, **{kind: tuple(found)}, references=tuple(chart.references))
 
 
-def _check_references(chart: Lines | Bars, logarithmic: dict[str, bool]) -> None:
+def _check_references(chart: Lines | Dots, logarithmic: dict[str, bool]) -> None:
     for line in chart.references:
         if line.axis not in logarithmic:
-            raise ValueError(f"reference {line.label!r} of {chart.title!r} is on the x axis, which has only categories")
+            raise ValueError(
+                f"reference {line.label!r} of {chart.title!r} is on the {line.axis} axis, which has only categories"
+            )
         if logarithmic[line.axis] and line.value <= 0:
             raise ValueError(
                 f"reference {line.label!r} of {chart.title!r} is {line.value:.12g}, expected > 0 on a logarithmic axis"

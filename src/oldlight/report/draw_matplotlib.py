@@ -13,8 +13,20 @@ from typing import Any
 
 import numpy as np
 
-from oldlight.report.charts import Bars, Chart, Heat, Lines, Panels, Single, bands, singles
-from oldlight.report.drawing import GREY, Look, band, looks, number_text, points, wrapped, y_range, z_range
+from oldlight.report.charts import Chart, Dots, Heat, Lines, Panels, Single, bands, singles
+from oldlight.report.drawing import (
+    GREY,
+    Look,
+    band,
+    looks,
+    number_text,
+    places,
+    points,
+    whiskers,
+    wrapped,
+    y_range,
+    z_range,
+)
 
 STROKES: dict[str, Any] = {
     "solid": "-",
@@ -54,7 +66,7 @@ def to_matplotlib(chart: Chart, ax: Any = None, *, titled: bool = True) -> Any:
             if shown:
                 ax.legend(title=" ".join(bands(chart)) or None, title_fontsize=7)
         return ax.figure
-    columns = min(len(charts), 3)
+    columns = 2 if len(charts) == 4 else min(len(charts), 3)
     rows = -(-len(charts) // columns)
     with rc_context(STYLE):
         width = 5.4 if columns == 1 else 3.9 * columns
@@ -62,13 +74,14 @@ def to_matplotlib(chart: Chart, ax: Any = None, *, titled: bool = True) -> Any:
         longest = max((len(line) for key in keys for line in key.splitlines()), default=1)
         across = max(1, min(len(keys), int(width / (0.6 + 0.075 * longest))))
         legend_rows = -(-sum(1 + key.count("\n") for key in keys) // across)
-        fig = Figure(figsize=(width, 3.1 * rows + 0.4 + 0.18 * legend_rows), layout="constrained")
+        tall = max([3.1, *(0.6 + 0.34 * len(one.categories) for one in charts if isinstance(one, Dots))])
+        fig = Figure(figsize=(width, tall * rows + 0.4 + 0.18 * legend_rows), layout="constrained")
         axes = fig.subplots(rows, columns, squeeze=False).ravel()
         share = isinstance(chart, Panels) and chart.share
         y, z = (y_range(charts), z_range(charts)) if share else (None, None)
         for i, (one, place) in enumerate(zip(charts, axes, strict=False)):
             _draw(one, place, shown, y, z)
-            if share and i % columns and one.y_label == charts[i - 1].y_label:
+            if share and i % columns and place.get_ylabel() == axes[i - i % columns].get_ylabel():
                 place.set_ylabel("")
             if len(charts) > 1:
                 place.set_title(one.title)
@@ -108,17 +121,18 @@ def _draw(
     chart: Single, ax: Any, shown: dict[str, Look], y: tuple[float, float] | None, z: tuple[float, float] | None
 ) -> None:
     ax.set_xlabel(chart.x_label)
-    ax.set_ylabel(chart.y_label)
+    if isinstance(chart, Heat | Lines):
+        ax.set_ylabel(chart.y_label)
     if isinstance(chart, Heat):
         return _heat(chart, ax, z)
     if isinstance(chart, Lines):
         _lines(chart, ax, shown)
-        _axis(ax.xaxis, chart.log_x, chart.percent_x)
+        _axis(ax.yaxis, chart.log_y, chart.percent_y)
+        if y is not None:
+            ax.set_ylim(y)
     else:
-        _bars(chart, ax, shown)
-    _axis(ax.yaxis, chart.log_y, chart.percent_y)
-    if y is not None:
-        ax.set_ylim(y)
+        _dots(chart, ax, shown)
+    _axis(ax.xaxis, chart.log_x, chart.percent_x)
     for line in chart.references:
         across = line.axis == "y"
         (ax.axhline if across else ax.axvline)(line.value, color=GREY, lw=1, ls=STROKES["dotted"], zorder=1.5)
@@ -142,20 +156,15 @@ def _lines(chart: Lines, ax: Any, shown: dict[str, Look]) -> None:
             ax.fill_between(x, low, high, color=look.colour, alpha=0.18, lw=0)
 
 
-def _bars(chart: Bars, ax: Any, shown: dict[str, Look]) -> None:
-    n = len(chart.groups)
-    at = np.arange(len(chart.categories))
-    for i, group in enumerate(chart.groups):
-        y = np.asarray(group.y)
-        error = None
-        if group.low is not None and group.high is not None:
-            error = np.array([y - np.asarray(group.low), np.asarray(group.high) - y])
-        where = at + (i - (n - 1) / 2) * 0.75 / n
-        style = {"error_kw": {"lw": 1, "capsize": 2, "ecolor": "#333333"}}
-        ax.bar(where, y, 0.75 / n, yerr=error, color=shown[group.label].colour, label=group.label, **style)
-    crowded = sum(min(len(c), 20) for c in chart.categories) > 44
-    ax.set_xticks(at, _ticks(chart.categories), **({"rotation": 28, "ha": "right"} if crowded else {}))
-    ax.grid(False, axis="x")
+def _dots(chart: Dots, ax: Any, shown: dict[str, Look]) -> None:
+    for group, at in zip(chart.groups, places(chart), strict=True):
+        look = {"color": shown[group.label].colour, "fmt": "o", "ms": 4.5, "elinewidth": 1.2, "capsize": 2}
+        ax.errorbar(np.asarray(group.x), at, xerr=whiskers(group, chart.log_x), label=group.label, **look)
+    ax.set_yticks(range(len(chart.categories)), _ticks(chart.categories))
+    ax.set_ylim(len(chart.categories) - 0.4, -0.6)
+    ax.grid(False, axis="y")
+    for i in range(1, len(chart.categories)):
+        ax.axhline(i - 0.5, color=GREY, lw=0.4, alpha=0.5)
 
 
 def _heat(chart: Heat, ax: Any, limits: tuple[float, float] | None) -> None:

@@ -16,8 +16,20 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from oldlight.report.charts import Bars, Chart, Heat, Lines, Panels, Series, Single, singles
-from oldlight.report.drawing import GREY, Look, band, looks, number_text, points, wrapped, y_range, z_range
+from oldlight.report.charts import Chart, Dots, Heat, Lines, Panels, Series, Single, singles
+from oldlight.report.drawing import (
+    GREY,
+    Look,
+    band,
+    looks,
+    number_text,
+    places,
+    points,
+    whiskers,
+    wrapped,
+    y_range,
+    z_range,
+)
 
 STROKES = {"solid": "solid", "broken": "dash", "dotted": "dot", "dash-dot": "dashdot"}
 FONT = "system-ui, -apple-system, 'Segoe UI', Roboto, 'DejaVu Sans', sans-serif"
@@ -79,7 +91,7 @@ def spec(
     """{"data", "layout"} of one set of axes; `shown` are the looks of the whole figure, y and z ranges to keep to."""
     known = looks(chart) if shown is None else shown
     layout = base_layout() | {"showlegend": False}
-    layout["xaxis"], layout["yaxis"] = _axis(chart.x_label), _axis(chart.y_label)
+    layout["xaxis"], layout["yaxis"] = _axis(chart.x_label), _axis("" if isinstance(chart, Dots) else chart.y_label)
     if isinstance(chart, Heat):
         data = _heat(chart, z)
         layout["xaxis"] |= _categories(chart.x)
@@ -87,14 +99,19 @@ def spec(
         return {"data": data, "layout": layout | {"shapes": [], "annotations": []}}
     if isinstance(chart, Lines):
         data = [trace for s in chart.series for trace in _line(chart, s, known[s.label])]
-        layout["xaxis"] |= _kind(chart.log_x, chart.percent_x, data, "x")
+        layout["yaxis"] |= _kind(chart.log_y, chart.percent_y, data, "y")
+        if y is not None:
+            layout["yaxis"]["range"] = np.log10(y).tolist() if chart.log_y else list(y)
     else:
-        data = _bars(chart, known)
-        layout |= {"barmode": "group", "bargap": 0.25}
-        layout["xaxis"] |= _categories(chart.categories)
-    layout["yaxis"] |= _kind(chart.log_y, chart.percent_y, data, "y")
-    if y is not None:
-        layout["yaxis"]["range"] = np.log10(y).tolist() if chart.log_y else list(y)
+        data = _dots(chart, known)
+        n = len(chart.categories)
+        layout["yaxis"] |= _categories(chart.categories) | {
+            "type": "linear",
+            "tickvals": list(range(n)),
+            "zeroline": False,
+        }
+        layout["yaxis"]["range"] = [n - 0.4, -0.6]
+    layout["xaxis"] |= _kind(chart.log_x, chart.percent_x, data, "x")
     return {"data": data, "layout": layout | _references(chart)}
 
 
@@ -185,31 +202,27 @@ def _line(chart: Lines, series: Series, look: Look) -> list[dict[str, Any]]:
     return [shade, line]
 
 
-def _bars(chart: Bars, known: dict[str, Look]) -> list[dict[str, Any]]:
-    number = ",.4~%" if chart.percent_y else ",.5~g"
+def _dots(chart: Dots, known: dict[str, Look]) -> list[dict[str, Any]]:
+    number = ",.4~%" if chart.percent_x else ",.5~g"
     data = []
-    for group in chart.groups:
+    for group, at in zip(chart.groups, places(chart), strict=True):
         look = known[group.label]
-        y = np.asarray(group.y)
-        bar = {
-            "type": "bar",
+        dots = {
+            "type": "scatter",
+            "mode": "markers",
             "name": _text(group.label),
             "legendgroup": f"k{look.key}",
-            "x": [_text(c) for c in chart.categories],
-            "y": _list(y),
-            "marker": {"color": look.colour},
-            "hovertemplate": f"%{{x}}: <b>%{{y:{number}}}</b>",
+            "x": _list(np.asarray(group.x)),
+            "y": _list(at),
+            "marker": {"color": look.colour, "size": 8},
+            "text": [_text(c) for c in chart.categories],
+            "hovertemplate": f"%{{text}}: <b>%{{x:{number}}}</b>",
         }
-        if group.low is not None and group.high is not None:
-            up, down = np.asarray(group.high) - y, y - np.asarray(group.low)
-            bar["error_y"] = {
-                "type": "data",
-                "array": _list(up),
-                "arrayminus": _list(down),
-                "thickness": 1.4,
-                "width": 4,
-            }
-        data.append(bar)
+        reach = whiskers(group, chart.log_x)
+        if reach is not None:
+            down, up = (_list(side) for side in reach)
+            dots["error_x"] = {"type": "data", "array": up, "arrayminus": down, "thickness": 1.4, "width": 3}
+        data.append(dots)
     return data
 
 
@@ -240,10 +253,10 @@ def _heat(chart: Heat, limits: tuple[float, float] | None) -> list[dict[str, Any
     return [trace]
 
 
-def _references(chart: Lines | Bars) -> dict[str, Any]:
+def _references(chart: Lines | Dots) -> dict[str, Any]:
     shapes, annotations = [], []
     for line in chart.references:
-        log = chart.log_y if line.axis == "y" else isinstance(chart, Lines) and chart.log_x
+        log = isinstance(chart, Lines) and chart.log_y if line.axis == "y" else chart.log_x
         across = {"x0": 0, "x1": 1, "xref": "paper", "y0": line.value, "y1": line.value, "yref": "y"}
         up = {"y0": 0, "y1": 1, "yref": "paper", "x0": line.value, "x1": line.value, "xref": "x"}
         where = across if line.axis == "y" else up

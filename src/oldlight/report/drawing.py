@@ -21,7 +21,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from oldlight.report.charts import DASHES, Bars, Chart, Floats, Group, Heat, Series, Single, parts, singles
+from oldlight.report.charts import DASHES, Chart, Dots, Floats, Group, Heat, Lines, Series, Single, parts, singles
 
 PALETTE = ("#0072b2", "#d55e00", "#009e73", "#cc79a7", "#e69f00", "#56b4e9", "#767676")
 GREY = "#808080"  # reference lines: seen on white and on black
@@ -30,7 +30,7 @@ BUCKETS = 150
 
 
 class Look(NamedTuple):
-    """How a label is drawn everywhere. `key` is its number, `kind` is "line" or "bar"."""
+    """How a label is drawn everywhere. `key` is its number, `kind` is "line" or "dot"."""
 
     key: int
     colour: str
@@ -63,7 +63,7 @@ def looks(chart: Chart) -> dict[str, Look]:
             colour = PALETTE[(n if part.colour is None else part.colour) % len(PALETTE)]
             dash = DASHES[n // len(PALETTE) % len(DASHES)] if part.colour is None else "solid"
             if isinstance(part, Group):
-                found[part.label] = Look(n, colour, "solid", "bar", False)
+                found[part.label] = Look(n, colour, "solid", "dot", True)
             else:
                 found[part.label] = Look(n, colour, part.dash or dash, "line", part.marks)
     return found
@@ -113,19 +113,16 @@ def band(p: Points) -> Iterator[tuple[Floats, Floats, Floats]]:
 
 
 def y_range(charts: Iterable[Single]) -> tuple[float, float] | None:
-    """One range for the y axes of all Lines and Bars among `charts`, with a margin; None if there is nothing to show."""
+    """One range for the y axes of all Lines among `charts`, with a margin; None if there is nothing to show."""
     found: list[Floats] = []
     log = False
     for one in charts:
-        if isinstance(one, Heat):
+        if not isinstance(one, Lines):
             continue
         log |= one.log_y
         found.append(np.array([line.value for line in one.references if line.axis == "y"]))
-        if isinstance(one, Bars):
-            found += [np.zeros(1), *(np.asarray(c) for g in one.groups for c in (g.y, g.low, g.high) if c is not None)]
-        else:
-            shown = [points(s, log_x=one.log_x, log_y=one.log_y) for s in one.series]
-            found += [c for p in shown for c in p[1:] if c is not None]
+        shown = [points(s, log_x=one.log_x, log_y=one.log_y) for s in one.series]
+        found += [c for p in shown for c in p[1:] if c is not None]
     values = np.concatenate(found) if found else np.zeros(0)
     values = values[np.isfinite(values) & ((values > 0) | (not log))]
     if not values.size:
@@ -135,6 +132,21 @@ def y_range(charts: Iterable[Single]) -> tuple[float, float] | None:
     margin = 0.05 * (ends[1] - ends[0]) or 0.5
     ends += [-margin if log or ends[0] != 0 else 0.0, margin]
     return tuple((10.0**ends if log else ends).tolist())
+
+
+def places(chart: Dots) -> list[Floats]:
+    """Where the dots of each group stand on the axis of categories, 0, 1, ..: those of one category close together, in order."""
+    n = len(chart.groups)
+    middle = np.arange(len(chart.categories), dtype=np.float64)
+    return [middle + (i - (n - 1) / 2) * 0.6 / n for i in range(n)]
+
+
+def whiskers(group: Group, log: bool) -> tuple[Floats, Floats] | None:
+    """How far the whiskers reach to the left and to the right; on a logarithmic axis at most a decade to the left."""
+    if group.low is None or group.high is None:
+        return None
+    x, low, high = (np.asarray(column) for column in (group.x, group.low, group.high))
+    return x - (np.maximum(low, x / 10) if log else low), high - x
 
 
 def z_range(charts: Iterable[Single]) -> tuple[float, float] | None:

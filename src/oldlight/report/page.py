@@ -32,7 +32,7 @@ from typing import Any
 
 from oldlight import checks
 from oldlight.report import made_with
-from oldlight.report.charts import Chart, Panels, caption_of, singles
+from oldlight.report.charts import Chart, Dots, Panels, caption_of, singles
 from oldlight.report.draw_matplotlib import inline_svg, picture, to_matplotlib
 from oldlight.report.draw_plotly import shared, spec
 from oldlight.report.drawing import Look, looks
@@ -200,8 +200,9 @@ def _plots(chart: Chart) -> str:
     places = []
     for one in charts:
         title = f'<p class="panel-title">{escape(one.title)}</p>' if isinstance(chart, Panels) else ""
+        tall = f' style="height: {max(24, 5 + 2.3 * len(one.categories)):.0f}rem"' if isinstance(one, Dots) else ""
         places.append(
-            f'<div>{title}<div class="plot" role="img" aria-label="{_told(one.title, caption_of(one))}"></div></div>'
+            f'<div>{title}<div class="plot"{tall} role="img" aria-label="{_told(one.title, caption_of(one))}"></div></div>'
         )
     keys = "".join(
         f'<button type="button" class="key" data-key="k{look.key}" aria-pressed="true">{_swatch(look)}{escape(label)}</button>'
@@ -215,8 +216,8 @@ def _plots(chart: Chart) -> str:
 
 
 def _swatch(look: Look) -> str:
-    if look.kind == "bar":
-        shape = f'<rect x="8" y="1" width="12" height="12" rx="2" fill="{look.colour}"/>'
+    if look.kind == "dot":
+        shape = f'<circle cx="14" cy="7" r="5" fill="{look.colour}"/>'
     else:
         dot = f'<circle cx="14" cy="7" r="3.5" fill="{look.colour}"/>' if look.marks else ""
         dash = f' stroke-dasharray="{SWATCHES[look.dash]}"' if SWATCHES[look.dash] else ""

@@ -11,10 +11,13 @@ from __future__ import annotations
 import shutil
 from collections.abc import Iterator
 from contextlib import contextmanager
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
 import pytest
+
+from oldlight.report.markup import of_a_paper
 
 FLAGS = [
     "--no-sandbox",
@@ -26,7 +29,7 @@ FLAGS = [
     "--disable-sync",
 ]
 NAMES = ("chromium", "chromium-browser", "google-chrome")
-WIDTHS = {360: "phone", 1400: "wide"}
+WIDTHS = {360: "phone", 1300: "wide"}
 
 
 @contextmanager
@@ -82,11 +85,16 @@ def check_page(path: Path, browser: Any, *, screenshots: Path | None = None) -> 
 
 
 def check_layout(page: Any, width: int) -> None:
-    """Nothing sticks out, no link leads away, and every link on the page finds its place."""
+    """Nothing sticks out, tables fit a wide screen, links lead away only to papers, and those on the page find their place."""
     assert page.evaluate("document.documentElement.scrollWidth") <= width, "the page is wider than the screen"
+    if width >= min(w for w, name in WIDTHS.items() if name == "wide"):
+        inside = "all => all.map(t => [t.scrollWidth, t.clientWidth, t.textContent.slice(0, 60)])"
+        for wide, room, begins in page.eval_on_selector_all(".table", inside):
+            assert wide <= room, f"a table is {wide} pixels wide, {room} are there: {begins}"
     links = page.eval_on_selector_all("a", "all => all.map(a => a.getAttribute('href')).filter(h => h !== null)")
     for link in links:
-        assert not link.startswith(("http:", "https:", "//")), f"a link leads away: {link}"
+        away = link.startswith(("http:", "https:", "//"))
+        assert not away or of_a_paper(link), f"a link leads away: {link}"
         if link.startswith("#"):
             assert page.locator(f"[id='{link[1:]}']").count() == 1, f"{link} leads nowhere"
 
@@ -103,6 +111,11 @@ def check_plots(page: Any) -> int:
     for figure, traces, shown, paths in drawn:
         assert shown >= traces >= 1, f"{figure}: {shown} of {traces} traces drawn"
         assert paths > 0, f"{figure}: nothing drawn"
+    boxes = """all => all.map(p => [...p.querySelectorAll('.ytick text')].map(t => t.getBoundingClientRect())
+        .map(b => [b.top, b.bottom]).sort((a, b) => a[0] - b[0]))"""
+    for labels in page.eval_on_selector_all("figure.chart .plot", boxes):
+        for (_, bottom), (top, _) in pairwise(labels):
+            assert bottom <= top + 1, "two labels of an axis overlap"
     return len(drawn)
 
 

@@ -6,7 +6,7 @@
 
 How a trace becomes the interarrival law of a channel, and what is tested, is defined in `oldlight.traces_fit`.
 
-`wifi()` is a link that somebody else measured: Bouteiller et al., *Reinforcement Learning with Random Delays* (2021), give the law of
+`wifi()` is a link that somebody else measured: Bouteiller et al., *Reinforcement Learning with Random Delays* (https://arxiv.org/abs/2010.02966), give the law of
 the delay of a Wi-Fi link in steps. Here it is the delay of an episode, drawn once: among the links that deliver in order, at most
 one a step, it is the only one whose delay has that law at *every* step (a delay that never falls and always has the same law
 stays what it was).

@@ -1,4 +1,5 @@
-"""Proposition 2's process: a tree whose one good leaf, action and moment must be found by trial (Domingues et al.).
+"""Proposition 2's process: a tree whose one good leaf, action and moment must be found by trial (Domingues et al. 2021,
+Episodic Reinforcement Learning in Finite MDPs: Minimax Lower Bounds Revisited, https://arxiv.org/abs/2010.03531).
 
 States: a waiting state S_w (the start), a full tree with A children per node and m levels, and two absorbing states
 S_b, S_g; so S = 3 + (A^m − 1)/(A − 1), and the last level holds L = A^{m−1} leaves. **Code counts steps from 0**; the

@@ -1,4 +1,5 @@
-"""Optimistic Q-learning on the augmented table (Jin et al. 2018, UCB-Hoeffding): no model, one number per pair.
+"""Optimistic Q-learning on the augmented table (Jin et al. 2018, Is Q-learning Provably Efficient?,
+https://arxiv.org/abs/1807.03765, UCB-Hoeffding): no model, one number per pair.
 
 Cells, rewards and ties are those of `learners.augmented_ucbvi`: one cell per information state τ_h, the root while
 nothing has been seen, and after the last action one per (s_t, what is left of the queue); steps t and times h are

@@ -1,7 +1,8 @@
 """Greedy planning: back up only the information states met along the episode, from a table that starts at the upper bound.
 
 At each time the agent looks one step ahead with its estimates and the table, acts best, and writes the maximum back. After the
-episode the open-loop rest (what the last actions earn, in the past-reward form) is backed up the same way. Efroni et al. (2019)
+episode the open-loop rest (what the last actions earn, in the past-reward form) is backed up the same way. Efroni et al. (2019,
+Tight Regret Bounds for Model-Based Reinforcement Learning with Greedy Policies, https://arxiv.org/abs/1905.11527)
 prove that this keeps the regret of full planning in ordinary MDPs, up to a term for the states that must be met: here that
 would be S·A^d. So a second optimistic bound is kept beside the table, that of somebody who sees everything from the next step
 on; it needs no queue, and until the table knows better the agent acts on it. An episode costs O(H·(A + d)·successors) whatever

@@ -35,7 +35,7 @@ about.
 Memory follows what was visited: per episode at most H nodes of A entries, and H next states; never S·A^H.
 
 **Options.** replan "full": every visited τ is backed up after every episode, as in the paper. "greedy": only those that
-the episode met, last step first, with values that never rise (Efroni et al. 2019 do this in ordinary processes); the
+the episode met, last step first, with values that never rise (Efroni et al. 2019 do this in ordinary processes, see `learners.greedy`); the
 others keep their action until they are met. clip "H": the H at which Q is cut, and which unvisited pairs have, as in
 the paper; "remaining": Σ_{i ≥ h} max r_i ≤ H − h in its place, what is left to earn at step h: as valid, and sharper.
 

@@ -11,7 +11,8 @@ a person would:
                     the times that a was done on o and s_h was revealed. Behind a delay, o_{h+1} does not depend on a_h.
     aligned=True    after the episode the states are known, so one learns from (s_h, a_h, s_{h+1}) with the known reward
                     r_h(s_h, a_h), as if nothing had been late, and then acts on o_h (as dQ of Schuitema et al. 2010
-                    does). Where two states in a row were not both seen nothing is learnt. For ∅ one takes
+                    does: Control Delay in Reinforcement Learning for Real-Time Dynamic Systems: A Memoryless
+                    Approach, https://doi.org/10.1109/IROS.2010.5650345). Where two states in a row were not both seen nothing is learnt. For ∅ one takes
                     Q_h(∅, a) = Σ_s rho(s)·Q_h(s, a).
 
 Where the state changes slowly, as on a chain, the second is the better one; where the newest visible state says little
@@ -25,7 +26,7 @@ of the current one, the first. Where nothing is delayed or lost, o is the state 
 without the transition's terms at h = H−1, with r_h(x, a) itself where rewards are known, and M_h where a count is zero.
 At no delay this is AugmentedUCBVI.
 
-`MemorylessQLearning` (Jin et al. 2018), after an episode, the last step first, n = N_h(x, a) + 1, α = (H + 1)/(H + n):
+`MemorylessQLearning` (Jin et al. 2018, see `learners.augmented_q_learning`), after an episode, the last step first, n = N_h(x, a) + 1, α = (H + 1)/(H + n):
 
     Q_h(x, a) ← (1 − α)·Q_h(x, a) + α·( r_h(s_h, a) + V_{h+1}(y) + c·√(H³·ι/n) ),
     V_h = max_a min( M_h, Q_h ),   V_H = 0,

@@ -39,7 +39,8 @@ tries such an action where the state is seen, but only until its bonus no longer
 the state is hidden the bonus that is left can be wanted for ever. So neither has that rate; the runs in
 docs/loss_learners.md are on a process where this does not show.
 
-**The constant.** For one row and one N, P(TV ≥ x) ≤ 2^S·exp(−2·N·x²) (Weissman et al. 2003). Over the S·A·H rows and
+**The constant.** For one row and one N, P(TV ≥ x) ≤ 2^S·exp(−2·N·x²) (Weissman et al. 2003, Inequalities for the L1
+Deviation of the Empirical Distribution, report HPL-2003-97 of HP Laboratories). Over the S·A·H rows and
 N = 1..K that is at most γ for x² = (S·log 2 + ι)/(2N), which is at most S·ι/(2N) for S ≥ 2 and ι ≥ 2·log 2. So c = √½,
 `THEORY`, puts the truth in every B^k with probability 1 − γ. With it nothing is learnt in any number of episodes that
 one would run on a process of some size. The defaults, `DEFAULT`, were measured on processes and rates that are reported

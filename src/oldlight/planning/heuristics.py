@@ -1,6 +1,7 @@
 """Policies that people use instead of the exact plan. Each is executable, and is valued and simulated like any other.
 
-    most_likely(problem)   the full-information plan played on the most likely current state (Walsh et al. 2007)
+    most_likely(problem)   the full-information plan played on the most likely current state (Walsh et al. 2007,
+                           Planning and Learning in Environments with Delayed Feedback, https://doi.org/10.1007/978-3-540-74958-5_41)
     qmdp(problem)          max_a E_b[Q_h(s, a)] with the full-information Q and the belief b: the ladder's rung 0
     memoryless(problem)    the full-information plan played on the newest visible state, as if it were the current one
     open_loop(problem)     the best fixed sequence of actions, whatever is seen

@@ -2,7 +2,8 @@
 
 Blocks are set apart by empty lines: paragraphs, lists ("- " or "1. "), code (four spaces before every line, or between lines of
 ```). Inside a paragraph or an item: `code`, *emphasis*, **strong**, and [text](#place) or [text](folder/file) for a place on the page
-or a file beside it. An address that leads elsewhere (http:, //host, javascript:) stays plain text: a page has no external address.
+or a file beside it. An address that leads elsewhere (http:, //host, javascript:) stays plain text; only a paper may be linked to, at
+https://arxiv.org/abs/ or https://doi.org/: nothing is loaded from there, a reader who wants it goes there.
 Formulas are plain Unicode; an asterisk after a letter (V*, π*) is an asterisk.
 
 `plain` protects text that is not markup, such as a label from a user's file, within text that is.
@@ -59,6 +60,11 @@ def local(target: str) -> bool:
     return not re.match(r"[a-zA-Z][a-zA-Z0-9+.-]*:|//|\\|/", target)
 
 
+def of_a_paper(target: str) -> bool:
+    """Does a link lead to a paper?"""
+    return bool(re.fullmatch(r"https://(arxiv\.org/abs|doi\.org)/[\w./-]+", target))
+
+
 def _one(found: re.Match[str]) -> str:
     if found["itself"]:
         return escape(found["itself"])
@@ -68,7 +74,7 @@ def _one(found: re.Match[str]) -> str:
         if found[tag]:
             name = "em" if tag == "emphasis" else tag
             return f"<{name}>{inline(found[tag])}</{name}>"
-    if local(found["target"]):
+    if local(found["target"]) or of_a_paper(found["target"]):
         return f'<a href="{escape(found["target"])}">{inline(found["text"])}</a>'
     return escape(found[0])
 

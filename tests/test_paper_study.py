@@ -92,7 +92,10 @@ def test_the_page(folder: Path, found: list[Result], tmp_path: Path) -> None:
     c = {r.settings["learner"]["constants"]["c"] for r in found if r.block == "figure"}
     assert len(c) == 1
     for said in (
-        f"here K = 40 episodes, 3 seeds, and c = {c.pop():g}, the default for this bonus",
+        f"here K = 40 episodes, 3 seeds, and c = {c.pop():g}, chosen on other processes, behind constant and stochastic delays",
+        "Learning to Act with Delayed and Missing State Observations",
+        'href="https://arxiv.org/abs/2306.01243"',
+        'href="https://arxiv.org/abs/2603.03480"',
         "K = 40 episodes, 2 seeds. The default constants, c: Algorithm 2 (bonus oracle) ",
         f"oldlight paper --quick --out {folder}\noldlight report {folder}",
         "cannot come from the stated process",
@@ -103,8 +106,18 @@ def test_the_page(folder: Path, found: list[Result], tmp_path: Path) -> None:
         "Lemma: longest gap",
     ):
         assert said in text
+    captions = [html.split("</figcaption>")[0] for html in text.split("<figcaption>")[1:]]
+    laws = [re.findall("law=&quot;(.*?)&quot;", caption) for caption in captions if "DelayedUCBVI(" in caption]
+    assert laws == [
+        ["estimated"] * 2,
+        ["known"],
+        ["estimated"],
+        ["estimated"],
+    ]  # the figure, law known, sensing, bounds
+    assert re.findall("divisor=&quot;(.*?)&quot;", captions[0]) == ["at risk", "printed"]
     names = {path.stem for path in (tmp_path / "figures").iterdir()}
-    assert {"regret", "sensing-regret", "price", "late-and-lossy", "learners", "loss", "bounds"} <= names
+    assert {"regret", "regret-known-law", "sensing-regret", "price", "late-and-lossy", "learners", "loss"} <= names
+    assert {"learners-final", "bounds"} <= names
     assert {"interaction", "dichotomy", "chain", "hard-tree"} <= names  # the paper's four diagrams
     for name in names:
         assert (tmp_path / "figures" / f"{name}.pdf").read_bytes()[:4] == b"%PDF"
@@ -122,7 +135,10 @@ def test_the_page_of_an_unfinished_study(folder: Path, found: list[Result], tmp_
         if r.id not in left | {first}:
             (place / "cells" / f"{r.id}.parquet").unlink(missing_ok=True)
     text = paper_page.paper_page(place).write(tmp_path / "report.html").read_text(encoding="utf-8")
-    assert "The study is not finished. Not on this page yet: figure, sensing, table, loss, learners." in text
+    assert (
+        "The study is not finished. Not on this page yet: figure, sensing, printed, known law, fixed D, table, loss, learners."
+        in text
+    )
     assert f"{len(left) + 1} of {total} cells are finished. What is missing is computed by" in text
     assert f"oldlight paper --quick --out {place}" in text
     assert {"price", "late-and-lossy"} <= {path.stem for path in (tmp_path / "figures").iterdir()}
@@ -136,7 +152,7 @@ def test_the_page_of_an_unfinished_study(folder: Path, found: list[Result], tmp_
     for id in left:
         (place / "cells" / f"{id}.parquet").unlink()
     assert (
-        "Not on this page yet: figure, sensing, table, loss, learners, price, late+lossy."
+        "Not on this page yet: figure, sensing, printed, known law, fixed D, table, loss, learners, price, late+lossy."
         in paper_page.paper_page(place).html()
     )
     (place / "cells" / f"{first}.parquet").unlink()
@@ -149,7 +165,7 @@ def test_the_page_in_a_browser(folder: Path, tmp_path: Path) -> None:
     page = paper_page.paper_page(folder).write(tmp_path / "report.html")
     with chromium() as browser:
         found = check_page(page, browser)
-    assert found["plots"] == 13
+    assert found["plots"] == 17  # the regret figure has four panels, the known law two
     assert found["tables"] >= 6
 
 

@@ -1,10 +1,13 @@
 """The results of `oldlight paper` as documentation: python docs/scripts/paper_results.py RUNS docs/paper
 
-Writes the figures (SVG) into the folder, and tables.md with the tables that docs/paper.md and docs/learning.md show.
+Writes the figures (SVG) into the folder, and the tables and sentences with numbers into docs/paper.md beside it, each between its
+marks `<!-- NAME -->` and `<!-- end -->`; prints the tables of docs/learning.md and of the statements. Of a study that is not finished, the parts whose
+blocks are.
 """
 
 from __future__ import annotations
 
+import re
 import shutil
 import sys
 from collections.abc import Sequence
@@ -15,11 +18,12 @@ import numpy as np
 
 from oldlight.checks import write_text
 from oldlight.report import summary
-from oldlight.report.paper_page import PRINTED, gap_rows, paper_page
+from oldlight.report.paper_page import PRINTED, gap_rows, paper_page, whole_blocks
+from oldlight.report.paper_regret import growth, growth_rows, law_costs, order_by_delay, share_of_bonus, theorem_1_there
 from oldlight.report.statements import as_rows, statements
-from oldlight.studies import Result, results
+from oldlight.studies import Result
 
-FIGURES = ("regret", "sensing-gap", "sensing-regret", "price", "late-and-lossy", "learners", "learners-final", "loss", "bounds",
+FIGURES = ("regret", "regret-known-law", "sensing-gap", "sensing-regret", "price", "late-and-lossy", "learners", "learners-final", "loss", "bounds",
            "interaction", "dichotomy", "chain", "hard-tree")  # fmt: skip
 
 
@@ -64,28 +68,62 @@ def paired(found: Sequence[Result], one: str, other: str) -> str:
     return markdown(["channel", f"{other} − {one}", "95 % interval"], rows)
 
 
+def parts(block: dict[str, list[Result]]) -> dict[str, str]:
+    """What docs/paper.md shows of the blocks that are there, by the name of its marks."""
+    cells = {r.id: r.seconds for found in block.values() for r in found}
+    made = {
+        "cells": f"{len(cells)} cells, together {sum(cells.values()) / 60:,.0f} minutes of work on one core of the machine that ran them."
+    }
+    if all(name in block for name in ("figure", "printed", "known law", "fixed D")):
+        figure, grown = block["figure"], growth(block["figure"], block["fixed D"])
+        made |= {
+            "called": f"`{summary.called(figure[0])}`",
+            "regret": markdown(*summary.regret_rows([*figure, *block["printed"]])[:2]),
+            "order": order_by_delay(figure),
+            "law costs": law_costs(figure, block["known law"]),
+            "known law": markdown(*summary.regret_rows(block["known law"])[:2]),
+            "share": share_of_bonus(grown),
+            "growth": markdown(*growth_rows(grown)[:2]),
+            "theorem 1": theorem_1_there(figure),
+        }
+    if "table" in block:
+        chains = [name for (name,) in summary.groups(block["table"], "instance") if name not in PRINTED]
+        titles = ["process", "channel", "printed", "Monte Carlo", "± sd of 5", "exact"]
+        made["table 1"] = markdown(titles, gap_rows(block["table"], PRINTED))
+        made["sensing gap"] = markdown([*titles[:2], *titles[3:]], gap_rows(block["table"], chains))
+    for name in ("sensing", "loss"):
+        if name in block:
+            made[name] = markdown(*summary.regret_rows(block[name])[:2])
+    if "loss" in block:
+        called = {r.label: f"{r.label}: `{summary.called(r)}`." for r in block["loss"]}
+        made["loss called"] = "\n".join(called.values())
+    return made
+
+
+def filled(text: str, made: dict[str, str]) -> str:
+    """The page with each part between its marks; each mark must be there once."""
+    for name, part in made.items():
+        text, n = re.subn(
+            rf"(<!-- {name} -->\n).*?(<!-- end -->)", lambda m, part=part: f"{m[1]}{part}\n{m[2]}", text, flags=re.S
+        )
+        if n != 1:
+            raise ValueError(f"<!-- {name} --> is {n} times in the page, expected once")
+    return text
+
+
 def main(runs: Path, out: Path) -> None:
     page = paper_page(runs).write(runs / "report.html")
     out.mkdir(parents=True, exist_ok=True)
-    for name in FIGURES:
-        shutil.copy(page.parent / "figures" / f"{name}.svg", out / f"{name}.svg")
-    found = list(results(runs))
-    block = {name: [r for r in found if r.block == name] for name in dict.fromkeys(r.block for r in found)}
-    chains = [name for (name,) in summary.groups(block["table"], "instance") if name not in PRINTED]
-    learners = block["learners"]
-    parts = {
-        "Table 1": markdown(["process", "channel", "printed", "Monte Carlo", "± sd of 5", "exact"], gap_rows(block["table"], PRINTED)),
-        "Sensing chain": markdown(["process", "channel", "Monte Carlo", "± sd of 5", "exact"], gap_rows(block["table"], chains)),
-        "Regret, paper's chains": markdown(*summary.regret_rows(block["figure"])[:2]),
-        "Regret, sensing chain": markdown(*summary.regret_rows(block["sensing"])[:2]),
-        "Learners": by_delay(learners),
-        "Paired, per step": paired(learners, "DelayedUCBVI", "PosteriorSampling"),
-        "Paired, pooled": paired(learners, "DelayedUCBVI, pooled", "PosteriorSampling, pooled"),
-        "Loss": markdown(*summary.regret_rows(block["loss"])[:2]),
-        "Statements": markdown(*as_rows(statements())),
-    }  # fmt: skip
-    text = "\n\n".join(f"## {title}\n\n{table}" for title, table in parts.items())
-    print(write_text(out / "tables.md", text + "\n"))
+    for drawn in (page.parent / "figures" / f"{name}.svg" for name in FIGURES):
+        if drawn.exists():
+            shutil.copy(drawn, out / drawn.name)
+    block = whole_blocks(runs)
+    told = out.with_suffix(".md")
+    print(write_text(told, filled(told.read_text(encoding="utf-8"), parts(block))))
+    print(markdown(*as_rows(statements())))
+    if learners := block.get("learners"):
+        print(by_delay(learners), paired(learners, "DelayedUCBVI", "PosteriorSampling"), sep="\n\n")
+        print(paired(learners, "DelayedUCBVI, pooled", "PosteriorSampling, pooled"))
 
 
 if __name__ == "__main__":

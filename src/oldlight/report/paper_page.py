@@ -16,9 +16,10 @@ from typing import Any
 import numpy as np
 
 from oldlight.report import summary
-from oldlight.report.charts import Bars, Heat, Lines, Panels, Series
+from oldlight.report.charts import Dots, Heat, Lines, Panels, Series
 from oldlight.report.diagrams import paper_diagrams
 from oldlight.report.page import Page, Table
+from oldlight.report.paper_regret import GAMMA, growth, regret_panels, regret_section, share_of_bonus
 from oldlight.report.statements import Regret, as_rows, statements
 from oldlight.report.study_page import finished, made_by, missing
 from oldlight.studies import Result
@@ -30,7 +31,14 @@ PRINTED = {  # Table 1 of the paper, ×10⁻⁴: constant delay 1..4, then p = 0
     "Env1": (18, 1361, 2083, 2124, 185, 501, 684, 808),
     "Env2": (71, 1781, 3232, 3280, 185, 636, 882, 1185),
 }
-GAMMA = 0.1
+PAPER = (
+    "Chen, Meng, Bai, Ye, Poor, Wang: [Efficient Reinforcement Learning with Impaired Observability: Learning to Act with Delayed and "
+    "Missing State Observations](https://arxiv.org/abs/2306.01243)"
+)
+LEE_JAMIESON = (
+    "Lee and Jamieson, [Minimax Optimal Strategy for Delayed Observations in Online Reinforcement Learning]"
+    "(https://arxiv.org/abs/2603.03480)"
+)
 
 
 def paper_page(folder: str | os.PathLike[str]) -> Page:
@@ -39,8 +47,7 @@ def paper_page(folder: str | os.PathLike[str]) -> Page:
     found = [r for cells in block.values() for r in cells]
     page = Page(
         "Impaired observability, reproduced",
-        lead="Chen, Meng, Bai, Ye, Poor, Wang: Efficient Reinforcement Learning with Impaired Observability, Section 6, "
-        "and what it has no experiment for",
+        lead=f"{PAPER}: Section 6, and what it has no experiment for",
     )
     names = dict.fromkeys(heading["block"] for heading in read_study(Path(folder))["cells"])
     left_out = ", ".join(name for name in names if name not in block)
@@ -68,6 +75,11 @@ def whole_blocks(folder: str | os.PathLike[str]) -> dict[str, list[Result]]:
 
 def _summary(page: Page, block: dict[str, list[Result]]) -> None:
     told = []
+    if "figure" in block and "fixed D" in block:
+        told += [
+            "- **The regret figure is Algorithm 1 as the paper has it:** the delay law is estimated, with the paper's bonus and clip. "
+            + share_of_bonus(growth(block["figure"], block["fixed D"]))
+        ]
     if "table" in block:
         gaps = [r.scalars["gap"] for r in _gaps(block["table"]) if r.instance in PRINTED]
         sensing = {r.channel: r for r in _gaps(block["table"]) if r.instance.endswith("0.8")}
@@ -88,70 +100,15 @@ def _summary(page: Page, block: dict[str, list[Result]]) -> None:
     page.text("\n".join(told))
 
 
-def _size(found: Sequence[Result]) -> str:
-    """The episodes and seeds of a block of learners."""
-    K = " to ".join(f"{k:,}" for k in sorted({r.settings["episodes"] for r in found}))
-    return f"K = {K} episodes, {1 + max(r.replicate for r in found)} seeds"
-
-
-def _constants(found: Sequence[Result]) -> str:
-    """The constant of each learner's bonus, of those that have one."""
-    told = {r.label: r.settings["learner"].get("constants", {}).get("c") for r in found}
-    known = [f"{label} {c:g}" for label, c in told.items() if c is not None]
-    if len(told) == len(known) == 1:
-        return f"c = {told[found[0].label]:g}"
-    return f"c: {', '.join(known) or 'not recorded'}"
-
-
 def _advantage(found: Sequence[Result]) -> str:
     """How many times the regret of a learner on the augmented table is that of Algorithm 1, at the longest delay of the block."""
     last = [r for r in found if r.channel == found[-1].channel]
-    mean = {
-        label: float(np.mean([r.run.regret[-1] for r in cells]))
-        for (label,), cells in summary.groups(last, "label").items()
-    }
+    mean = {label: summary.final(cells) for (label,), cells in summary.groups(last, "label").items()}
     told = [
         f"{mean['AugmentedUCBVI' + kind]:,.0f} against {mean['DelayedUCBVI' + kind]:,.0f}{kind.replace(',', '')}"
         for kind in ("", ", pooled")
     ]
     return f"at {last[0].channel} the regret of UCBVI on the augmented table is {', '.join(told)}"
-
-
-def _figure(page: Page, found: Sequence[Result]) -> None:
-    page.section("The regret figure")
-    page.text(
-        f"Algorithm 1 with the paper's bonus, counts per step, on the paper's two chains (S = 20, A = 5, H = 10). Constant delays are solid, "
-        f"Bernoulli interarrivals broken lines, as in the paper. The paper prints neither its number of episodes nor its constant; here "
-        f"{_size(found)}, and {_constants(found)}, the default for this bonus (chosen on other processes). Constant delays start from a known past; "
-        "stochastic ones with the first state seen. Ties are broken at random: with the lowest index every learner looks good here, "
-        "because the first action is best everywhere."
-    )
-    page.figure(_regret_panels(found, "Regret of Algorithm 1 on the paper's chains"), "regret")
-    page.table(Table(*summary.regret_rows(found)))
-    page.text(_order_by_delay(found))
-
-
-def _regret_panels(found: Sequence[Result], title: str) -> Panels:
-    panels = [
-        summary.regret_lines(
-            cells, name, by="channel", look=lambda c: {"dash": "broken" if c.startswith("p =") else "solid"}
-        )
-        for (name,), cells in summary.groups(found, "instance").items()
-    ]
-    return Panels(title, panels, share=False)
-
-
-def _order_by_delay(found: Sequence[Result]) -> str:
-    """Does regret grow with the delay, as the paper reports? Said with the numbers."""
-    words = []
-    for (name,), cells in summary.groups(found, "instance").items():
-        final = {
-            channel: float(np.mean([r.run.regret[-1] for r in runs]))
-            for (channel,), runs in summary.groups(cells, "channel").items()
-        }
-        told = ", ".join(f"{channel} {value:,.0f}" for channel, value in final.items())
-        words.append(f"{name}: {told}.")
-    return "Does the regret grow with the delay? Final regret, mean over seeds. " + " ".join(words)
 
 
 def _gaps(found: Sequence[Result]) -> list[Result]:
@@ -205,8 +162,10 @@ def _sensing(page: Page, regret: Sequence[Result], table: Sequence[Result]) -> N
         series.append(Series(name, range(1, 5), [exact[c] for c in order[:4]], marks=True))
     lines = Lines("Gap by constant delay, exact", "delay (steps)", "gap", series)
     page.figure(lines, "sensing-gap")
-    page.text(f"Algorithm 1 with the paper's bonus, as above: {_size(regret)}, {_constants(regret)}.")
-    page.figure(_regret_panels(regret, "Regret of Algorithm 1 on the sensing chain"), "sensing-regret")
+    page.text(f"Algorithm 1 as in the regret figure: {summary.size(regret)}, {summary.constants(regret)}.")
+    panels = regret_panels(regret)
+    caption = f"{summary.called(regret[0])}."
+    page.figure(Panels("Regret of Algorithm 1 on the sensing chain", panels, caption=caption), "sensing-regret")
     page.table(Table(*summary.regret_rows(regret)))
 
 
@@ -253,17 +212,29 @@ def _learners(page: Page, found: Sequence[Result]) -> None:
     page.text(
         "Sensing chain, p = 0.8, from a known past, paired seeds: every learner has the same luck. “Pooled” learners know that the process "
         "does not change with the step. Learners on the augmented table count each (state, queue of actions) apart and pay for "
-        f"A^d of them; Algorithm 1 and posterior sampling count the original process. {_size(found)}. The default constants, {_constants(found)}."
+        f"A^d of them; Algorithm 1 and posterior sampling count the original process. {summary.size(found)}. The default constants, {summary.constants(found)}."
     )
     panels = [
         summary.regret_lines(cells, channel, look=_learner_look, log="y")
         for (channel,), cells in summary.groups(found, "channel").items()
     ]
-    page.figure(Panels("Regret by learner", panels), "learners")
+    caption = (
+        "Each label is a class and what differs from its defaults: pooled is pooled=True, aligned is aligned=True, paper's bonus is "
+        'bonus="hoeffding". A delay here is constant, so there is no delay law to learn.'
+    )
+    page.figure(Panels("Regret by learner", panels, caption=caption), "learners")
     labels = list(dict.fromkeys(r.label for r in found))
-    bars = summary.final_bars(found, labels, by="channel", across="label")
+    dots = summary.final_dots(found, labels, by="channel", across="label")
     page.figure(
-        Bars("Final regret by learner", "", "cumulative regret", labels, bars, log_y=True, band=panels[0].band),
+        Dots(
+            "Final regret by learner",
+            "cumulative regret",
+            labels,
+            dots,
+            log_x=True,
+            band=panels[0].band,
+            caption=caption,
+        ),
         "learners-final",
     )
     page.table(Table(*summary.regret_rows(found)))
@@ -282,10 +253,11 @@ def _loss(page: Page, found: Sequence[Result]) -> None:
     page.text(
         "Algorithm 2 (told λ; one-step counts of pairs that were seen one after the other) and Algorithm 3 (λ estimated; multi-step counts "
         "of information states) on the sensing chain from a cold start. The paper has no experiment for either, and conjectures that "
-        f"λ = 1 − 1/A = 0.8 is a critical point for Algorithm 3. {_size(found)}. The default constants, {_constants(found)}."
+        f"λ = 1 − 1/A = 0.8 is a critical point for Algorithm 3. {summary.size(found)}. The default constants, {summary.constants(found)}."
     )
     panels = [summary.regret_lines(cells, channel) for (channel,), cells in summary.groups(found, "channel").items()]
-    page.figure(Panels("Regret under loss", panels, share=True), "loss")
+    each = {r.label: f"{r.label}: {summary.called(r)}." for r in found}
+    page.figure(Panels("Regret under loss", panels, share=True, caption=" ".join(each.values())), "loss")
     page.table(Table(*summary.regret_rows(found)))
 
 
@@ -308,15 +280,17 @@ def _bounds(page: Page, found: Sequence[Result]) -> None:
                             [bounds.proposition_2(S, A, H, 2, x) for x in late], dash="dash-dot"))  # fmt: skip
     start = bounds.informative_from(lambda x: bounds.theorem_1(S, A, H, D, x, GAMMA), H)
     page.text(
-        f"Sensing chain, p = 0.8, delay 2: {_size(cells)}. Theorem 1 with c = 1 is below the trivial H·K only from K = {start:.1e} on; the 2026 rate is stated "
+        f"Sensing chain, p = 0.8, delay 2: {summary.size(cells)}. Theorem 1 with c = 1 is below the trivial H·K only from K = {start:.1e} on; the rate of {LEE_JAMIESON}, is stated "
         "for transitions that do not change with the step, up to logarithms, so only its shape is to be compared. Proposition 2 is about the "
         "worst process of this size, not about this one."
     )
-    page.figure(summary.regret_lines(cells, "Measured regret and the bounds", extra=extra, log="xy"), "bounds")
+    caption = f"{cells[0].label}: {summary.called(cells[0])}."
+    lines = summary.regret_lines(cells, "Measured regret and the bounds", extra=extra, log="xy", caption=caption)
+    page.figure(lines, "bounds")
 
 
 SECTIONS: dict[Callable[..., None], tuple[str, ...]] = {  # in the order of the page, with the blocks that each needs
-    _figure: ("figure",),
+    regret_section: ("figure", "printed", "known law", "fixed D"),
     _table: ("table",),
     _sensing: ("sensing", "table"),
     _price: ("price", "late+lossy"),
@@ -346,7 +320,7 @@ def _measured(found: Sequence[Result]) -> list[Regret]:
     for (_, channel, label), cells in summary.groups(found, "instance", "channel", "label").items():
         if label not in which or cells[0].kind != "learner":
             continue
-        regret = float(np.mean([r.run.regret[-1] for r in cells]))
+        regret = summary.final(cells)
         late = int(channel.split()[1]) if channel.startswith("delay") else 3 if channel.startswith("p =") else 0
         seen = float(channel.split("= ")[1]) if channel.startswith("λ") else 1.0
         out.append(Regret(which[label], cells[0].settings["episodes"], regret, late, seen))

@@ -6,6 +6,7 @@ band, or a row. Regret is cumulative, against the best executable policy, and th
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable, Iterable, Sequence
 from typing import TYPE_CHECKING, Any
 
@@ -38,12 +39,15 @@ def regret_lines(
     log: str = "",
     caption: str = "",
 ) -> Lines:
-    """Cumulative regret by episode, one curve per `by`, the mean over seeds with a band. log: "", "y" or "xy"."""
+    """Cumulative regret by episode, one curve per `by`, the mean over seeds with a band. log: "", "y" or "xy".
+
+    With log "y" the curves begin after a hundredth of the episodes: before that they only rise steeply, all alike, through decades
+    that would be empty otherwise.
+    """
     series = []
     least = min(len(r.columns["values"]) for r in results)
-    at = np.unique(
-        np.geomspace(1, least, POINTS).astype(int) if "x" in log else np.linspace(1, least, POINTS).astype(int)
-    )
+    first = -(-least // 100) if log == "y" else 1
+    at = np.unique((np.geomspace if "x" in log else np.linspace)(first, least, POINTS).astype(int))
     for (name,), runs in groups(results, by).items():
         series.append(Series.over_seeds(name, at, [r.run.regret[at - 1] for r in runs], **look(name)))
     n = max(len(runs) for runs in groups(results, by).values())
@@ -81,10 +85,10 @@ def regret_rows(results: Sequence[Result]) -> tuple[list[str], list[list[Any]], 
     return [titles[j] for j in kept], [[row[j] for j in kept] for row in rows], caption
 
 
-def final_bars(
+def final_dots(
     results: Sequence[Result], categories: Sequence[str], *, by: str = "label", across: str = "channel"
 ) -> list[Group]:
-    """Final regret: one bar per category (a name of `across`) and `by`, whiskers over seeds."""
+    """Final regret: one dot per category (a name of `across`) and `by`, whiskers over seeds."""
     out = []
     for (name,), cells in groups(results, by).items():
         per = groups(cells, across)
@@ -115,6 +119,36 @@ def optimum(results: Sequence[Result]) -> list[Reference]:
     """The best executable value, where all results share it."""
     best = {round(r.scalars["best"], 9) for r in results}
     return [Reference(f"optimum {next(iter(best)):.4g}", next(iter(best)))] if len(best) == 1 else []
+
+
+def size(results: Sequence[Result]) -> str:
+    """The episodes and seeds of some learners, in words."""
+    K = " to ".join(f"{k:,}" for k in sorted({r.settings["episodes"] for r in results}))
+    return f"K = {K} episodes, {1 + max(r.replicate for r in results)} seeds"
+
+
+def called(result: Result) -> str:
+    """The learner of a result with all its options, as one writes it in Python."""
+    who = result.settings["learner"]
+    options = (
+        f"{name}={f'{value:.4g}' if isinstance(value, float) else json.dumps(value) if isinstance(value, str) else value}"
+        for name, value in who["constants"].items()
+    )
+    return f"{who['name']}({', '.join(options)})"
+
+
+def constants(results: Sequence[Result]) -> str:
+    """The constant of each learner's bonus, of those that have one."""
+    told = {r.label: r.settings["learner"].get("constants", {}).get("c") for r in results}
+    known = [f"{label} {c:g}" for label, c in told.items() if c is not None]
+    if len(told) == len(known) == 1:
+        return f"c = {told[results[0].label]:g}"
+    return f"c: {', '.join(known) or 'not recorded'}"
+
+
+def final(results: Sequence[Result]) -> float:
+    """The final regret, mean over seeds."""
+    return float(np.mean([r.run.regret[-1] for r in results]))
 
 
 def about(results: Sequence[Result]) -> dict[str, str]:

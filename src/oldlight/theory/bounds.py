@@ -13,7 +13,8 @@ compare shapes by, not a claim. Only the lower bound comes with its number, 1/(7
     minimax_rate    c·H·√(D·S·A·K)                                                         Lee and Jamieson (2026)
     trivial         H·K: no regret is larger
 
-Lee and Jamieson state `minimax_rate`, up to logarithms, as the minimax regret under stochastic delay. At D = 1 it is
+Lee and Jamieson (Minimax Optimal Strategy for Delayed Observations in Online Reinforcement Learning,
+https://arxiv.org/abs/2603.03480) state `minimax_rate`, up to logarithms, as the minimax regret under stochastic delay. At D = 1 it is
 below √(H³·S·A·K), the minimax rate of processes whose transitions change with h; so it must be for transitions that do
 not: **claim it for pooled counts only.** Proposition 2 is about processes that do change with h (its tree has one good
 moment), and its D is the tree's window for waiting: that process is as hard without any delay.
@@ -47,8 +48,28 @@ def trivial(H: float, K: float) -> float:
 
 def theorem_1(S: int, A: int, H: int, D: float, K: float, gamma: float, *, c: float = 1.0) -> float:
     """The regret of Algorithm 1 with probability 1 − γ, whatever the delay law: D = max_delay + 1."""
-    iota, c = log_term(S, A, H, K, gamma), checks.positive("c", c)
-    return c * (math.pow(_capped(H, D), 2.5) * math.sqrt(H**3 * S * A * K * iota) + H**4 * S**2 * A * iota**2)
+    return checks.positive("c", c) * sum(theorem_1_terms(S, A, H, D, K, gamma))
+
+
+def theorem_1_terms(S: int, A: int, H: int, D: float, K: float, gamma: float) -> tuple[float, float]:
+    """The two terms of Theorem 1 with c = 1; only the first grows with the delay.
+
+    >>> first, second = theorem_1_terms(20, 5, 10, 4, 10_000, 0.1)
+    >>> second > 200 * first
+    True
+    """
+    iota = log_term(S, A, H, K, gamma)
+    return math.pow(_capped(H, D), 2.5) * math.sqrt(H**3 * S * A * K * iota), H**4 * S**2 * A * iota**2
+
+
+def theorem_1_first_leads_from(S: int, A: int, H: int, D: float, gamma: float) -> float:
+    """From which K on the first term of Theorem 1 is the larger one."""
+
+    def excess(K: float) -> float:
+        first, second = theorem_1_terms(S, A, H, D, K, gamma)
+        return second - first
+
+    return _last_sign_change(excess)
 
 
 def effective_horizon(S: int, A: int, K: float, gamma: float, discount: float) -> int:

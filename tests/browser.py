@@ -11,6 +11,7 @@ from __future__ import annotations
 import shutil
 from collections.abc import Iterator
 from contextlib import contextmanager
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
@@ -110,6 +111,11 @@ def check_plots(page: Any) -> int:
     for figure, traces, shown, paths in drawn:
         assert shown >= traces >= 1, f"{figure}: {shown} of {traces} traces drawn"
         assert paths > 0, f"{figure}: nothing drawn"
+    boxes = """all => all.map(p => [...p.querySelectorAll('.ytick text')].map(t => t.getBoundingClientRect())
+        .map(b => [b.top, b.bottom]).sort((a, b) => a[0] - b[0]))"""
+    for labels in page.eval_on_selector_all("figure.chart .plot", boxes):
+        for (_, bottom), (top, _) in pairwise(labels):
+            assert bottom <= top + 1, "two labels of an axis overlap"
     return len(drawn)
 
 

@@ -50,12 +50,13 @@ def page_under_test(folder: Path) -> Path:
         )
     )
     page.section("Dots and colours", level=3)
-    dots = [Group.over_seeds(f"delay {d}", rng.random((3, 3))) for d in range(2)]
+    many = [f"{name}, {which} and pooled" for name in ("DelayedUCBVI", "PosteriorSampling") for which in "abcdef"]
+    dots = [Group.over_seeds(f"delay {d}", rng.random((3, len(many) + 1))) for d in range(2)]
     page.figure(
         Dots(
             "Final regret",
             "regret",
-            ["DelayedUCBVI", "PosteriorSampling", HOSTILE],
+            [*many, HOSTILE],
             dots,
             band=seeds_band(3),
         )

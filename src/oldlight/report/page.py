@@ -31,9 +31,9 @@ from pathlib import Path
 from typing import Any
 
 from oldlight import checks
-from oldlight.report import environment_info as environment_info
+from oldlight.report import environment_info
 from oldlight.report.chart_geometry import Look, looks
-from oldlight.report.charts import Chart, Panels, caption_of, singles
+from oldlight.report.charts import Chart, Dots, Panels, caption_of, singles
 from oldlight.report.draw_matplotlib import inline_svg, picture, to_matplotlib
 from oldlight.report.draw_plotly import shared, spec
 from oldlight.report.markup import markup
@@ -200,8 +200,9 @@ def _plots(chart: Chart) -> str:
     places = []
     for one in charts:
         title = f'<p class="panel-title">{escape(one.title)}</p>' if isinstance(chart, Panels) else ""
+        tall = f' style="height: {max(24, 5 + 2.3 * len(one.categories)):.0f}rem"' if isinstance(one, Dots) else ""
         places.append(
-            f'<div>{title}<div class="plot" role="img" aria-label="{_told(one.title, caption_of(one))}"></div></div>'
+            f'<div>{title}<div class="plot"{tall} role="img" aria-label="{_told(one.title, caption_of(one))}"></div></div>'
         )
     keys = "".join(
         f'<button type="button" class="key" data-key="k{look.key}" aria-pressed="true">{_swatch(look)}{escape(label)}</button>'

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from typing import Any
 
 import numpy as np
@@ -9,6 +10,16 @@ import pytest
 
 import oldlight as ol
 from oracle import History, random_instance
+
+STARTS_PROCESSES = re.compile(r"\b(subprocess|multiprocessing|AsyncVectorEnv|run_testbed|LocalCluster)\b|\bworkers=[2-9]")
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Files that start processes are marked, so that they can be left out: pytest -m "not subprocess"."""
+    starts = {path: bool(STARTS_PROCESSES.search(path.read_text(encoding="utf-8"))) for path in {item.path for item in items}}
+    for item in items:
+        if starts[item.path]:
+            item.add_marker("subprocess")
 
 
 def random_mdp(rng: np.random.Generator, S: int, A: int, H: int, **kind: bool) -> ol.TabularMDP:

@@ -10,10 +10,10 @@ import numpy as np
 import pytest
 from gymnasium.wrappers import TimeLimit
 from scipy import stats
-from test_impaired_observation import CountingEnv
 
 import oldlight as ol
 from conftest import random_mdp
+from counting_env import CountingEnv
 from oldlight.envs import AugmentedObservation, ImpairedObservation
 from oldlight.envs.ages import age_law, typical_age
 from oldlight.model.channels.losses import LossChannel

@@ -1,25 +1,36 @@
-# make demo: set up and run the main job.   make test: set up and run all tests.   make test-deep: those that need torch.
+# make demo       set up and run the main job             make test       set up and run all tests, one process per core
+# make check      linters, import rules and tests          make check-all  the same and the tests that need torch
+# make coverage   which lines of Python the tests run      make bench      compare with other solvers
 PYTHON ?= python3
 VENV   := .venv
 BIN    := $(VENV)/bin
 PIP    := $(BIN)/pip install --quiet --disable-pip-version-check
 TORCH  ?= torch==2.13.0
+CORES  ?= -n auto --dist worksteal
 
-.PHONY: demo test test-deep lint bench clean
+.PHONY: demo test test-deep coverage lint check check-all bench clean
 
 demo: $(VENV)/.studies
 	$(BIN)/oldlight paper --quick --out out/paper
 
 test: $(VENV)/.dev
-	$(BIN)/python -m pytest
+	$(BIN)/python -m pytest $(CORES)
 
 test-deep: $(VENV)/.deep
-	$(BIN)/python -m pytest tests/deep/test_deep_learners.py
+	$(BIN)/python -m pytest tests/deep
+
+coverage: $(VENV)/.dev
+	$(BIN)/python -m pytest $(CORES) --cov --cov-report=term:skip-covered
 
 lint: $(VENV)/.dev
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
+	$(BIN)/lint-imports
+
+check: lint test
+
+check-all: check test-deep
 
 bench: $(VENV)/.dev
 	-$(MAKE) .venv-rlberry/.done
@@ -48,5 +59,5 @@ $(VENV)/.deep: pyproject.toml $(VENV)/.dev
 	touch $@
 
 clean:
-	rm -rf $(VENV) .venv-rlberry out build dist .pytest_cache .mypy_cache .ruff_cache .hypothesis
+	rm -rf $(VENV) .venv-rlberry out build dist .pytest_cache .mypy_cache .ruff_cache .import_linter_cache .hypothesis .coverage
 	find . -name __pycache__ -type d -prune -exec rm -rf {} +

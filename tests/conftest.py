@@ -1,7 +1,11 @@
-"""Shared by the tests: random instances and the bridge between raw histories and information states."""
+"""Shared by the tests: random instances, the bridge between raw histories and information states, fixtures of studies."""
 
 from __future__ import annotations
 
+import re
+import sys
+from collections.abc import Iterator
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -9,6 +13,20 @@ import pytest
 
 import oldlight as ol
 from oracle import History, random_instance
+
+STARTS_PROCESSES = re.compile(
+    r"\b(subprocess|multiprocessing|AsyncVectorEnv|run_testbed|LocalCluster)\b|\bworkers=[2-9]"
+)
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Files that start processes are marked, so that they can be left out: pytest -m "not subprocess"."""
+    starts = {
+        path: bool(STARTS_PROCESSES.search(path.read_text(encoding="utf-8"))) for path in {item.path for item in items}
+    }
+    for item in items:
+        if starts[item.path]:
+            item.add_marker("subprocess")
 
 
 def random_mdp(rng: np.random.Generator, S: int, A: int, H: int, **kind: bool) -> ol.TabularMDP:
@@ -40,3 +58,28 @@ def information_of(history: History) -> ol.Information:
 @pytest.fixture
 def rng() -> np.random.Generator:
     return np.random.default_rng(20261115)
+
+
+@pytest.fixture
+def inline(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The jobs of a study are done in this process: what is tested is not the engine."""
+    from oldlight.studies import runner
+    from oldlight.studies.work import Event, Job, Parcel, perform
+
+    def engine(name: str, cells: Any, job: Job, workers: int, scheduler: Any) -> Iterator[Event]:
+        for cell in cells:
+            yield perform(Parcel.of(cell), job)
+
+    monkeypatch.setattr(runner, "_engine", engine)
+
+
+@pytest.fixture
+def own(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
+    """A folder with code of one's own in it, for a study that names it."""
+    from study_cases import OWN
+
+    (tmp_path / "heron.py").write_text(OWN)
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(sys, "path", list(sys.path))
+    yield tmp_path
+    sys.modules.pop("heron", None)

@@ -14,9 +14,9 @@ from gymnasium import spaces
 from gymnasium.envs.registration import EnvSpec
 from gymnasium.vector import AsyncVectorEnv, SyncVectorEnv
 from gymnasium.wrappers import RecordEpisodeStatistics, RescaleAction, TimeLimit
-from test_impaired_observation import CountingEnv, run
 
 import oldlight as ol
+from counting_env import CountingEnv, run
 from oldlight.envs import AugmentedObservation, AugmentedVectorObservation, ImpairedObservation
 from oldlight.envs.agents import _Stage
 

@@ -10,13 +10,13 @@ import gymnasium as gym
 import numpy as np
 import pytest
 from gymnasium.wrappers import TimeLimit
-from oldlight.commands.problems import list_
 from scipy import stats
-from test_impaired_observation import CountingEnv
 
 import oldlight as ol
 from conftest import random_mdp
-from oldlight import words
+from counting_env import CountingEnv
+from oldlight import registry as words
+from oldlight.cli.problems import list_
 from oldlight.envs import AugmentedObservation, ImpairedObservation
 from oldlight.envs.ages import age_law, typical_age
 from oldlight.model.channels.losses import LossChannel

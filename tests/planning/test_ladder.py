@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from test_numbers import late_after_the_first
 
 import oldlight as ol
 from conftest import random_mdp
 from oldlight.planning import heuristics
 from oldlight.planning.ladder import Rung
 from oracle import random_law
+from test_numbers import late_after_the_first
 
 TOLERANCE = 1e-10
 

@@ -6,7 +6,6 @@ from typing import Any
 
 import numpy as np
 import pytest
-from test_optimal_values import mdp_of
 
 import oldlight as ol
 from conftest import arrays, information_of, random_mdp
@@ -14,6 +13,7 @@ from oldlight.model.information import beginnings, moves
 from oldlight.planning import evaluation
 from oracle import arrival_law, optimal_value, policy_value, random_law, return_law
 from played import chi_square, random_policy
+from test_optimal_values import mdp_of
 
 TOLERANCE = 1e-10
 

@@ -1,0 +1,141 @@
+"""Studies with damaged files, failing jobs and dying workers."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import oldlight as ol
+from oldlight.studies import numbers, results, run_study, status, store
+from oldlight.studies.result import Damaged, unpack
+from oldlight.studies.work import Job, Parcel, perform
+from study_cases import small_study
+
+# -- damage ------------------------------------------------------------------------------------------------------------
+
+
+def flipped(data: bytes, where: int) -> bytes:
+    return data[:where] + bytes([data[where] ^ 1]) + data[where + 1 :]
+
+
+def test_damaged_files_are_named_moved_aside_and_computed_again(tmp_path: Path, inline: None) -> None:
+    folder = tmp_path / "runs"
+    run_study(small_study(), folder, progress=False)
+    before = numbers(folder)
+    files = sorted((folder / "cells").glob("*.parquet"))
+    whole = [path.read_bytes() for path in files]
+    files[0].write_bytes(whole[0][:-20])  # cut off
+    files[1].write_bytes(flipped(whole[1], whole[1].index(b'"scalars"') - 3))  # one bit of the settings
+    files[2].write_bytes(b"")
+    files[3].write_bytes(whole[4])  # another cell's file under this name
+    state = status(folder)
+    assert set(state.damaged) == {str(path) for path in files[:4]}
+    assert (state.done, state.waiting) == (2, 4)
+    with pytest.warns(UserWarning, match="damaged .* it is left out"):
+        assert len(list(results(folder))) == 2
+    with pytest.warns(UserWarning, match="computed again") as told:
+        again = run_study(small_study(), folder, progress=False)
+    for path in files[:4]:
+        assert any(str(path) in str(w.message) and "computed again" in str(w.message) for w in told)
+        assert path.with_name(path.name + ".damaged").exists()
+    assert again.complete
+    assert not again.damaged
+    assert numbers(folder) == before
+    assert [p.read_bytes() for p in files[4:]] == whole[4:]
+
+
+def test_one_flipped_bit_anywhere_is_noticed_or_does_not_matter(tmp_path: Path, inline: None) -> None:
+    folder = tmp_path / "runs"
+    run_study(small_study(tasks=None, channels=["constant:1"], seeds=1), folder, progress=False)
+    (path,) = (folder / "cells").glob("*.parquet")
+    whole, sound = path.read_bytes(), unpack(path)
+    rng = np.random.default_rng(0)
+    noticed = 0
+    for where in rng.integers(0, len(whole), 300).tolist():
+        path.write_bytes(flipped(whole, where))
+        try:
+            found = unpack(path)
+        except Damaged:
+            noticed += 1
+            continue
+        assert found.numbers == sound.numbers  # in a part of the format that holds nothing of ours
+        assert found.settings == sound.settings
+        assert all(np.array_equal(found.columns[k], v, equal_nan=True) for k, v in sound.columns.items())
+    assert noticed > 150
+
+
+def test_a_checkpoint_that_cannot_be_continued_is_named_and_the_cell_starts_over(tmp_path: Path, inline: None) -> None:
+    study = small_study(learners=["PosteriorSampling"], tasks=None, channels=["constant:1"], seeds=1)
+    run_study(study, tmp_path / "clean", progress=False)
+    folder = tmp_path / "runs"
+    store.prepare(folder)
+    checkpoint = store.checkpoint_file(folder, study.cells()[0].id)
+    checkpoint.write_bytes(b"no checkpoint")
+    with pytest.warns(UserWarning, match="cannot be continued .* the cell starts over"):
+        run_study(study, folder, progress=False)
+    assert numbers(folder) == numbers(tmp_path / "clean")
+    assert checkpoint.with_name(checkpoint.name + ".damaged").exists()
+    assert not checkpoint.exists()
+
+
+def test_another_version_does_not_go_on_with_a_checkpoint_and_mixing_versions_warns(
+    tmp_path: Path, inline: None, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    folder = tmp_path / "runs"
+    now = ol.__version__
+    monkeypatch.setattr(ol, "__version__", "0.0.9")
+    before = store.checkpoint_file(folder, "x")
+    run_study(small_study(tasks=None), folder, progress=False)
+    monkeypatch.setattr(ol, "__version__", now)
+    assert store.checkpoint_file(folder, "x") != before
+    with pytest.warns(
+        UserWarning, match=r"of 4 finished cells 4 by oldlight 0\.0\.9, and this is .*: the results mix versions"
+    ):
+        state = run_study(small_study(), folder, progress=False)
+    assert state.versions == {"0.0.9": 4, now: 2}
+    assert f"from versions 0.0.9, {now}" in str(state)
+
+
+def test_a_worker_of_another_version_says_so(tmp_path: Path) -> None:
+    cell = small_study().cells()[0]
+    event = perform(Parcel.of(cell), Job(None, 1.0, "9.9"))
+    assert event.kind == "failed"
+    assert "the study was started with 9.9; install the same version everywhere" in event.error
+
+
+# -- failures ----------------------------------------------------------------------------------------------------------
+
+
+def test_failed_cells_are_recorded_and_retried_on_request_while_others_go_on(own: Path, inline: None) -> None:
+    there = own / "there"
+    study = small_study(learners=["UniformRandom"], tasks=[{"name": "heron:fails_without", "path": str(there), "label": "sometimes"}],
+                        channels=["constant:1"])  # fmt: skip
+    folder = own / "runs"
+    state = run_study(study, folder, progress=False)
+    assert (state.done, len(state.failed), state.waiting) == (2, 2, 0)
+    failure = state.failed[0]
+    assert failure.error.startswith("ValueError: no ")
+    assert "in fails_without" in failure.traceback
+    assert failure.name == "sometimes on small behind constant:1, replicate 0"
+    assert json.loads(Path(failure.file).read_text())["version"] == ol.__version__
+    assert "2 of 4 cells done, 2 failed" in str(state)
+
+    there.touch()
+    assert len(run_study(study, folder, progress=False).failed) == 2  # only on request
+    state = run_study(study, folder, retry_failed=True, progress=False)
+    assert state.complete
+    assert not list((folder / "failed").iterdir())
+
+
+def test_a_worker_that_dies_fails_its_cell_and_the_others_go_on(own: Path) -> None:
+    tasks = [{"name": "heron:dies", "how": how, "label": how} for how in ("killed", "lives", "exits")]
+    study = small_study(learners=["UniformRandom"], tasks=tasks, channels=[{"name": "heron:Late", "d": 1}])
+    state = run_study(study, own / "runs", workers=1, progress=False)
+    assert state.done == 3
+    errors = {failure.name.partition(" ")[0]: failure.error for failure in state.failed}
+    assert errors.keys() == {"killed", "exits"}
+    assert "killed by signal 9 (SIGKILL); was it out of memory?" in errors["killed"]
+    assert "exit code 3" in errors["exits"]

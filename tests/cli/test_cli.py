@@ -140,12 +140,15 @@ def test_ctrl_c_is_130_and_ends_every_seed(workers: str, tmp_path: Path) -> None
     rows = tmp_path / "rows.json"
     command = [sys.executable, "-m", "oldlight", "learn", "sensing_chain", "-c", "constant:2", "-n", "5000000", "--seeds", "4",
                "--every", "1000000", "--workers", workers, "--json", str(rows)]  # fmt: skip
-    process = subprocess.Popen(
-        command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, start_new_session=True
-    )
-    time.sleep(6 if workers == "2" else 4)
-    process.send_signal(signal.SIGINT)
-    _, err = process.communicate(timeout=60)
+    for patience in (5, 15, 45):  # seconds, until the signal comes when work has begun
+        process = subprocess.Popen(
+            command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, start_new_session=True
+        )
+        time.sleep(patience)
+        process.send_signal(signal.SIGINT)
+        _, err = process.communicate(timeout=120)
+        if rows.exists():
+            break
     assert process.returncode == 130, err
     assert "Interrupted" in err
     assert "Traceback" not in err

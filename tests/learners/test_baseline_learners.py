@@ -62,9 +62,10 @@ def test_a_checkpoint_continues_to_the_same_result(make: Any, name: str, tmp_pat
 
     stopping = type(kind.__name__, (kind,), {"see": see, "patience": 25})
     learner.__class__ = stopping
-    first = learn(problem, learner, 60, seed=5, checkpoint=tmp_path / "run.npz")
-    assert first.interrupted
-    assert len(first.values) == 25
+    with pytest.raises(KeyboardInterrupt) as stop:
+        learn(problem, learner, 60, seed=5, checkpoint=tmp_path / "run.npz")
+    assert stop.value.partial.interrupted
+    assert len(stop.value.partial.values) == 25
     rest = learn(problem, make(), 60, seed=5, checkpoint=tmp_path / "run.npz")
     for column in ("values", "returns", "estimates"):
         np.testing.assert_array_equal(getattr(whole, column), getattr(rest, column))

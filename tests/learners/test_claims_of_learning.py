@@ -337,8 +337,9 @@ def test_printed_regret_survives_checkpoints_and_files(where: str, every: int, t
         see(episode)
 
     learner.see = stop_after_twelve
-    part = learn(problem, learner, 40, seed=3, every=every, by_start=True, checkpoint=path, checkpoint_every=0.0)
-    assert len(part.printed_regret) == 12
+    with pytest.raises(KeyboardInterrupt) as stop:
+        learn(problem, learner, 40, seed=3, every=every, by_start=True, checkpoint=path, checkpoint_every=0.0)
+    assert len(stop.value.partial.printed_regret) == 12
     with pytest.raises(ValueError, match="another run: by_start is True, here False"):
         learn(problem, make(), 40, seed=3, every=every, checkpoint=path)
     again = learn(problem, make(), 40, seed=3, every=every, by_start=True, checkpoint=path)

@@ -136,7 +136,9 @@ def test_contract(name: str, options: dict[str, Any], where: str, tmp_path: Path
         see(episode)
 
     learner.see = spied
-    part = run(learner, checkpoint=path, checkpoint_every=0.0)
+    with pytest.raises(KeyboardInterrupt) as interrupt:
+        run(learner, checkpoint=path, checkpoint_every=0.0)
+    part = interrupt.value.partial
     for k, episode in enumerate(seen):
         lost = episode.arrivals < 0
         assert (episode.states[lost] == -1).all()
@@ -247,7 +249,9 @@ def test_a_file_says_that_its_run_was_stopped(tmp_path: Path) -> None:
 
     whole = learn(PROBLEMS["delay: none"], learner, 5, seed=1)
     learner.see = stop
-    part = learn(PROBLEMS["delay: none"], learner, 5, seed=1)
+    with pytest.raises(KeyboardInterrupt) as interrupt:
+        learn(PROBLEMS["delay: none"], learner, 5, seed=1)
+    part = interrupt.value.partial
     for run, stopped in ((whole, False), (part, True)):
         run.save(tmp_path / "run.npz")
         again = LearningRun.load(tmp_path / "run.npz")

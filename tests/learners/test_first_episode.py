@@ -114,7 +114,8 @@ def test_a_run_that_stops_at_once_goes_on_to_the_same_end(name: str, tmp_path: P
 
         learner.see = stopping  # type: ignore[method-assign]
         path = tmp_path / f"{stop}.npz"
-        learn(problem, learner, 30, seed=4, progress=False, checkpoint=path, checkpoint_every=0.0)
+        with pytest.raises(KeyboardInterrupt):
+            learn(problem, learner, 30, seed=4, progress=False, checkpoint=path, checkpoint_every=0.0)
         rest = learn(
             problem, DelayedUCBVI(**OPTIONS[name], law="estimated"), 30, seed=4, progress=False, checkpoint=path
         )

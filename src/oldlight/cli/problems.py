@@ -26,6 +26,7 @@ from oldlight.cli.shared import (
 )
 
 if TYPE_CHECKING:
+    from oldlight.learners import LearningRun
     from oldlight.model.problem import ImpairedMDP
 
 
@@ -190,8 +191,8 @@ def learn(
     seeds: Annotated[int, typer.Option(min=1, help="How many runs; the unit of the ± below.")] = 3,
     seed: Seed = 0,
     every: Annotated[int, typer.Option(min=1, help="Value the policy of every n-th episode only.")] = 10,
-    evaluate: Annotated[str, typer.Option(help="exact, or sampled where the value of a policy is too dear.")] = "exact",
-    best: Annotated[float | None, typer.Option(help="The best executable value, where it is known and too dear to plan.")] = None,
+    evaluate: Annotated[str, typer.Option(help="exact, or sampled where the value of a policy takes too long.")] = "exact",
+    best: Annotated[float | None, typer.Option(help="The best executable value, where it is known and takes too long to plan.")] = None,
     actuation: Late = 0,
     workers: Annotated[int, typer.Option(min=1, help="Processes; the numbers do not depend on it.")] = 1,
     save: Annotated[str | None, typer.Option(metavar="FOLDER", help="Write each run as a file.")] = None,
@@ -205,59 +206,89 @@ def learn(
     """
     from pathlib import Path
 
-    import numpy as np
-
-    from oldlight.learners import compare, learn_seeds
+    from oldlight.learners import learn_seeds
     from oldlight.registry import learner_of
 
     targets(as_json, as_csv, pictures=plot)
     if save is not None and Path(save).exists() and not Path(save).is_dir():
         raise typer.BadParameter(f"{save} is a file, expected a folder", param_hint="--save")
     problem = problem_of(process, channel, warm, actuation)
-    options = dict(said("--option", _option, item) for item in option)
-    own = {name: {k: v for k, v in options.items() if takes(name, k)} for name in learner}
-    for name in learner:
-        others = {k: v for k, v in options.items() if not any(k in found for found in own.values())}
-        said("--learner", learner_of, name, **own[name], **others)  # what no learner has is refused
-    rows, shown, labels = [], [], []
-    for name in learner:
-        runs = learn_seeds(problem, partial(learner_of, name, **own[name]), episodes,
-                           seeds=range(seed, seed + seeds), workers=workers, every=every, evaluate=evaluate,
-                           **({} if best is None else {"best": best}))  # fmt: skip
-        last = [run.regret[-1] for run in runs]
-        rows.append({
-            "learner": name,
-            "episodes": min(run.done for run in runs),
-            "runs": len(runs),
-            "regret": float(np.mean(last)),
-            "± sd over seeds": float(np.std(last, ddof=1)) if len(last) > 1 else None,
-            "last gap %": float(100 * np.mean([run.gaps[-1] for run in runs]) / abs(runs[0].best)) if runs[0].best else None,
-            "best value": runs[0].best,
-            "episodes/s": float(1 / np.mean([np.median(run.seconds) for run in runs])),
-        })  # fmt: skip
-        shown += runs
-        labels += [name] * len(runs)
-        if any(run.sampled for run in runs):
-            widest = max(float(run.half_widths.max()) for run in runs)
-            tell(f"{name}: values of policies were sampled, each ± {widest:.2g} or less (95%).")
-        for run in runs if save is not None else []:
-            Path(str(save)).mkdir(parents=True, exist_ok=True)
-            run.save(Path(str(save)) / f"{name.replace(':', '.')}-{run.seed}.npz")
-        if any(run.interrupted for run in runs):
+    found: dict[str, list[LearningRun]] = {}
+    interrupted = None
+    for name, options in _options_by_learner(learner, option).items():
+        try:
+            found[name] = learn_seeds(problem, partial(learner_of, name, **options), episodes,
+                                      seeds=range(seed, seed + seeds), workers=workers, every=every, evaluate=evaluate,
+                                      **({} if best is None else {"best": best}))  # fmt: skip
+        except KeyboardInterrupt as stop:
+            interrupted = stop
+            found[name] = [run for run in getattr(stop, "partial", []) if run.done]
+        _keep_runs(name, found[name], save)
+        if interrupted is not None:
             tell("Interrupted: these are the episodes that were done.")
             break
-    show(rows, f"Regret on {process} behind {channel} ({'warm' if warm else 'cold'} start)", as_json, as_csv)
-    if plot is not None:
-        from matplotlib.figure import Figure
+    rows = [_regret_row(name, runs) for name, runs in found.items() if runs]
+    if rows:
+        show(rows, f"Regret on {process} behind {channel} ({'warm' if warm else 'cold'} start)", as_json, as_csv)
+    if rows and plot is not None:
+        _draw_regret(found, plot)
+    if interrupted is not None:
+        raise interrupted
 
-        from oldlight.checks import write_file
 
-        figure = Figure(figsize=(7, 4), layout="constrained")
-        compare(shown, ax=figure.subplots(), labels=labels)
-        kind = Path(plot).suffix.removeprefix(".") or "png"
-        tell(f"The picture is in {write_file(plot, lambda stream: figure.savefig(stream, format=kind, dpi=160))}")
-    if any(run.interrupted for run in shown):
-        raise KeyboardInterrupt
+def _options_by_learner(learners: list[str], items: list[str]) -> dict[str, dict[str, Any]]:
+    """The options that each learner has; what no learner has is refused."""
+    from oldlight.registry import learner_of
+
+    options = dict(said("--option", _option, item) for item in items)
+    own = {name: {k: v for k, v in options.items() if takes(name, k)} for name in learners}
+    unknown = {k: v for k, v in options.items() if not any(k in mine for mine in own.values())}
+    for name in learners:
+        said("--learner", learner_of, name, **own[name], **unknown)
+    return own
+
+
+def _keep_runs(name: str, runs: list[LearningRun], folder: str | None) -> None:
+    """Write the runs of a learner into the folder, and say if values were sampled."""
+    from pathlib import Path
+
+    if any(run.sampled for run in runs):
+        widest = max(float(run.half_widths.max()) for run in runs)
+        tell(f"{name}: values of policies were sampled, each ± {widest:.2g} or less (95%).")
+    for run in runs if folder is not None else []:
+        Path(str(folder)).mkdir(parents=True, exist_ok=True)
+        run.save(Path(str(folder)) / f"{name.replace(':', '.')}-{run.seed}.npz")
+
+
+def _regret_row(name: str, runs: list[LearningRun]) -> dict[str, Any]:
+    import numpy as np
+
+    last, best = [run.regret[-1] for run in runs], runs[0].best
+    return {
+        "learner": name,
+        "episodes": min(run.done for run in runs),
+        "runs": len(runs),
+        "regret": float(np.mean(last)),
+        "± sd over seeds": float(np.std(last, ddof=1)) if len(last) > 1 else None,
+        "last gap %": float(100 * np.mean([run.gaps[-1] for run in runs]) / abs(best)) if best else None,
+        "best value": best,
+        "episodes/s": float(1 / np.mean([np.median(run.seconds) for run in runs])),
+    }
+
+
+def _draw_regret(found: dict[str, list[LearningRun]], path: str) -> None:
+    from pathlib import Path
+
+    from matplotlib.figure import Figure
+
+    from oldlight.checks import write_file
+    from oldlight.learners import compare
+
+    figure = Figure(figsize=(7, 4), layout="constrained")
+    labels = [name for name, runs in found.items() for _ in runs]
+    compare([run for runs in found.values() for run in runs], ax=figure.subplots(), labels=labels)
+    kind = Path(path).suffix.removeprefix(".") or "png"
+    tell(f"The picture is in {write_file(path, lambda stream: figure.savefig(stream, format=kind, dpi=160))}")
 
 
 def takes(name: str, option: str) -> bool:

@@ -1,7 +1,7 @@
 """The loop that runs a learner and measures its regret.
 
 For each episode k: the learner's policy π^k is fixed, its value V^{π^k} is computed (again only when the policy has
-changed; exactly, unless that is too much work: `learners.judge`), one episode is played with it, and the learner sees what
+changed; exactly, unless that is too much work: `learners.policy_evaluator`), one episode is played with it, and the learner sees what
 the protocol reveals. Cumulative regret is
 
     Regret(K) = Σ_k ( max_π V^π − V^{π^k} ),
@@ -11,37 +11,37 @@ the agent does not; then no delay could ever cost anything where only the start 
 too: `LearningRun.printed_regret`, see `learners.run`.)
 
 One seed decides everything: the process, the link and the learner draw from generators made from it, so runs with the same
-seed see the same luck, in this process or another. A checkpoint holds arrays and generator states, no pickle; a run that is
-killed continues from it to the identical result.
+seed meet the same random numbers, in this process or another. A run that is killed or interrupted continues from its checkpoint to
+the identical result (`learners.checkpoint`).
 """
 
 from __future__ import annotations
 
-import json
 import os
 import signal
-import threading
 import time
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable
 from concurrent.futures import FIRST_COMPLETED, Future, ProcessPoolExecutor, wait
-from contextlib import contextmanager
 from functools import lru_cache
 from multiprocessing import active_children, get_context
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 from numpy.typing import NDArray
 
-from oldlight import checks, files
+from oldlight import checks
 from oldlight.learners.base import Episode, Learner, Setting
+from oldlight.learners.checkpoint import Checkpoint
 from oldlight.learners.policy_evaluator import Judge, best_by_start
 from oldlight.learners.run import LearningRun
 from oldlight.model.policies import FunctionPolicy, Policy
 from oldlight.model.problem import ImpairedMDP, checked_problem
 from oldlight.planning import solve
 from oldlight.progress import shown
-from oldlight.simulation import CHUNK, World
+from oldlight.simulation import CHUNK, Draws, World
+
+Progress = bool | Callable[[int, int], None] | None
 
 
 def learn(
@@ -50,33 +50,150 @@ def learn(
     episodes: int,
     *,
     seed: int,
-    evaluate: str = "exact",
+    evaluate: Literal["exact", "sampled"] = "exact",
     every: int = 1,
     best: float | None = None,
     failure: float = 0.1,
     by_start: bool = False,
     checkpoint: str | os.PathLike[str] | None = None,
     checkpoint_every: float = 10.0,
-    progress: bool | Callable[[int, int], None] | None = None,
+    progress: Progress = None,
 ) -> LearningRun:
     """Run `learner` for `episodes` episodes and measure its regret.
 
-    evaluate: "exact": each policy is valued exactly, unless that would be far too much work: a policy that randomises behind loss and has
-        to be asked at more than some 10,000 information states is valued by played episodes (see `learners.judge`). "sampled": all are.
-        `run.sampled` says how many values were sampled, and `run.half_widths` carries their 95% intervals.
-    every: value the policy of every n-th episode only; those between take the value before them, and the run says so.
-    best: the value of the best executable policy, if it is known already (else it is planned first).
-    failure: γ, the failure probability of the bonuses.
-    by_start: record where each episode began and what its policy is worth from there, and measure `run.printed_regret` too,
-        the paper's form with a comparator that knows the start. One plan for each first state, once, where it is hidden.
-    checkpoint: a file to write every `checkpoint_every` seconds, and to continue from if it exists.
+    Parameters
+    ----------
+    problem, learner, episodes
+        What is learnt, by whom (see `oldlight.learners.base`), and for how long.
+    seed
+        Random seed of the process, the link and the learner.
+    evaluate
+        "exact": each policy is valued exactly, unless that would be far too much work: a policy that randomises behind loss and has to be
+        asked at more than some 10,000 information states is valued by played episodes (see `learners.policy_evaluator`). "sampled": all
+        are. `run.sampled` says how many values were sampled, and `run.half_widths` carries their 95% intervals.
+    every
+        Value the policy of every n-th episode only; those between take the value before them, and the run says so.
+    best
+        The value of the best executable policy, if it is known already (else it is planned first).
+    failure
+        γ, the failure probability of the bonuses, in (0, 1].
+    by_start
+        Record where each episode began and what its policy is worth from there, and measure `run.printed_regret` too, the paper's form
+        with a comparator that knows the start. One plan for each first state, once, where it is hidden.
+    checkpoint, checkpoint_every
+        A file to write every `checkpoint_every` seconds, and to continue from if it exists.
+    progress
+        A function callback(done, total), True or False for a progress bar; None: a bar on a terminal, after two seconds.
 
-    Ctrl-C returns what there is.
+    Returns
+    -------
+    LearningRun
+        `.values`, `.regret`, `.returns`, each of shape (episodes,), and more.
+
+    Raises
+    ------
+    KeyboardInterrupt
+        On Ctrl-C, after writing the checkpoint. Its attribute `partial` is the LearningRun of the episodes that were complete.
+
+    Examples
+    --------
+    >>> import oldlight as ol
+    >>> problem = ol.ImpairedMDP(ol.instances.center_chain(0.8), ol.ConstantDelay(1))
+    >>> run = ol.learn(problem, ol.learners.DelayedUCBVI(), 20, seed=1)
+    >>> run.regret.shape
+    (20,)
     """
-    checked_problem(problem, "learn")
+    _check(problem, learner, evaluate, by_start, checkpoint)
     K = checks.whole("episodes", episodes, least=1)
     checks.whole("seed", seed)
     checks.whole("every", every, least=1)
+    gamma = _failure(failure)
+    optimum = solve(problem).value if best is None else checks.real("best", best)
+    world, evaluator = World(problem), Judge(problem, evaluate, seed, by_start)
+    rng = np.random.Generator(np.random.PCG64(np.random.SeedSequence(seed, spawn_key=(0, 3))))
+    learner.start(Setting.of(problem, K, gamma, world.layout), rng)
+    known = best_by_start(problem) if by_start else None
+    run = LearningRun.empty(type(learner).__name__, repr(problem), K, seed, optimum, every, evaluate, known)
+    saved = None if checkpoint is None else Checkpoint(checkpoint, checkpoint_every, run, learner, rng, evaluator)
+    if saved is not None:
+        saved.restore()
+    return _run_episodes(_Episodes(world, learner, evaluator, run), saved, progress)
+
+
+def _run_episodes(episodes: _Episodes, checkpoint: Checkpoint | None, progress: Progress) -> LearningRun:
+    """The episodes that are left; Ctrl-C ends them after the last complete one."""
+    run, reported = episodes.run, 0.0
+    try:
+        with shown(progress, run.learner) as callback:
+            for k in range(run.done, run.episodes):
+                episodes.one(k)
+                if checkpoint is not None:
+                    checkpoint.episode_done(last=k + 1 == run.episodes)
+                if callback is not None and time.monotonic() - reported > 0.1:
+                    callback(k + 1, run.episodes)
+                    reported = time.monotonic()
+    except KeyboardInterrupt as stop:
+        if checkpoint is not None:
+            checkpoint.write()
+        run.interrupted = True
+        stop.partial = run.cut()  # type: ignore[attr-defined]
+        raise
+    return run.cut()
+
+
+class _Episodes:
+    """The protocol of one episode: fix the policy, value it, play it, show the learner what it reveals, record."""
+
+    def __init__(self, world: World, learner: Any, evaluator: Judge, run: LearningRun) -> None:
+        self.world, self.learner, self.evaluator, self.run = world, learner, evaluator, run
+        self._plays_itself = hasattr(learner, "play_episode")  # in compiled code of its own
+        self._played: Policy | None = None  # the policy that `_player` plays
+        self._player: Any = None
+        self._chunk, self._draws = -1, None  # type: int, Draws | None
+
+    def one(self, k: int) -> None:
+        """Episode k. `run.done` is raised at its very end: an interrupted episode leaves no trace in what counts as done."""
+        run, learner = self.run, self.learner
+        valued = k % run.every == 0
+        began = time.perf_counter()
+        draws = self._random_numbers(k)
+        policy = _policy(learner, self.world.problem) if valued or not self._plays_itself else None
+        evaluation_began = time.perf_counter()
+        if valued and policy is not None:
+            run.values[k], run.half_widths[k] = self.evaluator.value(policy, k)
+        else:
+            run.values[k], run.half_widths[k] = run.values[k - 1], run.half_widths[k - 1]
+        evaluation = time.perf_counter() - evaluation_began
+        returns, states, actions, arrivals = self._play(policy, draws)
+        learner.see(_episode(self.world.problem, states[:, 0], actions[:, 0], arrivals[:, 0]))
+        run.returns[k] = returns[0]
+        if run.starts is not None and run.start_values is not None:
+            run.starts[k], run.start_values[k] = states[0, 0], self.evaluator.starts[states[0, 0]]
+        run.estimates[k] = getattr(learner, "estimate", np.nan)
+        run.seconds[k] = time.perf_counter() - began - evaluation
+        run.done = k + 1
+
+    def _random_numbers(self, k: int) -> Draws:
+        """Those of episode k, which are drawn a chunk of episodes at a time."""
+        if self._draws is None or k // CHUNK != self._chunk:
+            self._chunk, self._draws = k // CHUNK, self.world.draw(self.run.seed, k // CHUNK)
+        return self._draws.one(k % CHUNK)
+
+    def _play(self, policy: Policy | None, draws: Draws) -> tuple[Any, ...]:
+        """Returns, states, actions and arrivals of one played episode."""
+        if self._plays_itself:
+            played: tuple[Any, ...] = self.learner.play_episode(self.world, draws)
+            return played
+        assert policy is not None
+        if self._player is None or policy is not self._played:
+            self._played, self._player = policy, self.world.player(policy)
+        returns, _, _, states, actions, arrivals = self.world.play(self._player, draws, 1)
+        return returns, states, actions, arrivals
+
+
+def _check(problem: Any, learner: Any, evaluate: str, by_start: bool, checkpoint: Any) -> None:
+    """Refuse before any work."""
+    checked_problem(problem, "learn")
     if evaluate not in ("exact", "sampled"):
         raise ValueError(f'evaluate is {evaluate!r}, expected "exact" or "sampled"')
     if by_start and evaluate != "exact":
@@ -92,94 +209,13 @@ def learn(
             raise TypeError(f"{name} is not a learner: it has no {method}(){other}; see oldlight.learners.base")
     if checkpoint is not None and not Path(checkpoint).absolute().parent.is_dir():
         raise FileNotFoundError(f"checkpoint: {Path(checkpoint).parent}: no such folder; make it first")
+
+
+def _failure(failure: float) -> float:
     gamma = checks.probability("failure", failure)
     if gamma == 0:
         raise ValueError("failure is 0, expected a probability in (0, 1]: no bonus is large enough for certainty")
-    optimum = solve(problem).value if best is None else checks.real("best", best)
-    world, judge = World(problem), Judge(problem, evaluate, seed, by_start)
-    rng = np.random.Generator(np.random.PCG64(np.random.SeedSequence(seed, spawn_key=(0, 3))))
-    learner.start(Setting.of(problem, K, gamma, world.layout), rng)
-    known = best_by_start(problem) if by_start else None
-    run = LearningRun.empty(type(learner).__name__, repr(problem), K, seed, optimum, every, evaluate, known)
-    done = 0
-    if checkpoint is not None and Path(checkpoint).exists():
-        done = _restore(Path(checkpoint), run, learner, rng, judge)
-    saved = time.monotonic()
-    policy: Policy | None = None
-    latest: Policy
-    player = None
-    itself = hasattr(learner, "play_episode")  # a learner that plays in compiled code of its own
-    draws, chunk = None, -1
-    spoken = 0.0
-    with shown(progress, f"{type(learner).__name__}") as tell, _asked_to_stop() as asked:
-        try:
-            for k in range(done, K):
-                began = time.perf_counter()
-                if k // CHUNK != chunk:
-                    chunk = k // CHUNK
-                    draws = world.draw(seed, chunk)
-                assert draws is not None
-                judged = k % every == 0
-                if not itself or judged:
-                    latest = _policy(learner, problem)
-                judging = time.perf_counter()
-                if judged:
-                    run.values[k], run.half_widths[k] = judge.value(latest, k)
-                else:
-                    run.values[k], run.half_widths[k] = run.values[k - 1], run.half_widths[k - 1]
-                judging = time.perf_counter() - judging
-                if itself:
-                    paid, states, actions, arrivals = learner.play_episode(world, draws.one(k % CHUNK))  # type: ignore[attr-defined]
-                else:
-                    if player is None or latest is not policy:
-                        policy, player = latest, world.player(latest)
-                    paid, _, _, states, actions, arrivals = world.play(player, draws.one(k % CHUNK), 1)
-                learnt = time.perf_counter() - began - judging
-                began = time.perf_counter()
-                learner.see(_episode(problem, states[:, 0], actions[:, 0], arrivals[:, 0]))
-                run.returns[k] = paid[0]
-                if run.starts is not None and run.start_values is not None:
-                    run.starts[k], run.start_values[k] = states[0, 0], judge.starts[states[0, 0]]
-                run.estimates[k] = getattr(learner, "estimate", np.nan)
-                run.seconds[k] = learnt + time.perf_counter() - began
-                run.done = k + 1
-                now = time.monotonic()
-                if checkpoint is not None and now - saved >= checkpoint_every:
-                    _save(Path(checkpoint), run, learner, rng, judge)
-                    saved = now
-                if tell is not None and now - spoken > 0.1:
-                    tell(k + 1, K)
-                    spoken = now
-                if asked():  # Ctrl-C, heard between two episodes
-                    run.interrupted = True
-                    break
-        except KeyboardInterrupt:  # in the middle of one: the last checkpoint stands
-            run.interrupted = True
-            return run.cut()
-    if checkpoint is not None:
-        _save(Path(checkpoint), run, learner, rng, judge)
-    return run.cut()
-
-
-@contextmanager
-def _asked_to_stop() -> Iterator[Callable[[], bool]]:
-    """Ctrl-C is heard, and the episode finished first; a second one stops at once."""
-    heard = False
-
-    def hear(number: int, frame: Any) -> None:
-        nonlocal heard
-        if heard:
-            raise KeyboardInterrupt
-        heard = True
-
-    if threading.current_thread() is not threading.main_thread():
-        yield lambda: False
-        return
-    before = signal.signal(signal.SIGINT, hear)
-    try:
-        yield lambda: heard
-    finally:
-        signal.signal(signal.SIGINT, before)
+    return gamma
 
 
 def _policy(learner: Any, problem: ImpairedMDP) -> Policy:
@@ -214,72 +250,98 @@ def learn_seeds(
     workers: int = 1,
     **options: Any,
 ) -> list[LearningRun]:
-    """One run per seed, in `workers` processes: the same runs, in the same order, as one after the other. Ctrl-C returns what there is.
+    """One run per seed, in `workers` processes: the same runs, in the same order, as one after the other.
 
-    `make()` makes a new learner; with several workers it must be importable (a class, or functools.partial of one).
+    Parameters
+    ----------
+    problem, episodes
+        As for `learn`.
+    make
+        Makes a new learner; with several workers it must be importable (a class, or functools.partial of one).
+    seeds
+        The seed of each run.
+    workers
+        How many processes; with 1, the runs are made in this one.
+    **options
+        Those of `learn`.
+
+    Raises
+    ------
+    KeyboardInterrupt
+        On Ctrl-C. Its attribute `partial` is the list of the runs so far; those that were under way hold their complete episodes.
+
+    Examples
+    --------
+    >>> import oldlight as ol
+    >>> problem = ol.ImpairedMDP(ol.instances.center_chain(0.8), ol.ConstantDelay(1))
+    >>> [run.seed for run in ol.learners.learn_seeds(problem, ol.learners.DelayedUCBVI, 20, seeds=range(3))]
+    [0, 1, 2]
     """
     options.setdefault("best", solve(problem).value)
     tasks = [(problem, make, episodes, seed, options) for seed in seeds]
     if workers > 1:
         return _in_processes(tasks, checks.whole("workers", workers, least=1))
     runs: list[LearningRun] = []
-    for task in tasks:
-        runs.append(_one(task))
-        if runs[-1].interrupted:
-            break
+    try:
+        for task in tasks:
+            runs.append(_one(task))
+    except KeyboardInterrupt as stop:
+        stop.partial = runs + [run for run in [getattr(stop, "partial", None)] if run is not None]  # type: ignore[attr-defined]
+        raise
     return runs
 
 
 def _in_processes(tasks: list[tuple[Any, ...]], workers: int) -> list[LearningRun]:
     """Ctrl-C ends the runs that are under way, as in one process, and starts no others."""
     pool = ProcessPoolExecutor(workers, get_context("spawn"), signal.signal, (signal.SIGINT, signal.SIG_IGN))
-    left, running = dict(enumerate(tasks)), dict[Future[LearningRun], int]()
+    left, running = dict(enumerate(tasks)), dict[Future[LearningRun | None], int]()
     runs: dict[int, LearningRun] = {}
-    stopping = False
+    stopped: KeyboardInterrupt | None = None
     try:
         while left or running:
-            for worker in (
-                active_children() if stopping else ()
-            ):  # again and again: a worker that begins does not hear it yet
-                if worker.pid is not None:
-                    os.kill(worker.pid, signal.SIGINT)
+            if stopped is not None:  # again and again: a worker that begins does not hear it yet
+                for worker in active_children():
+                    if worker.pid is not None:
+                        os.kill(worker.pid, signal.SIGINT)
             try:
                 while left and len(running) < workers:  # no more: one that waits in the pool could not be called back
                     k = min(left)
-                    running[pool.submit(_one, left.pop(k))] = k
-                for future in wait(running, 0.5 if stopping else None, FIRST_COMPLETED).done:
-                    runs[running.pop(future)] = future.result()
-            except KeyboardInterrupt:
-                stopping = True
+                    running[pool.submit(_in_worker, left.pop(k))] = k
+                for future in wait(running, None if stopped is None else 0.5, FIRST_COMPLETED).done:
+                    k, run = running.pop(future), future.result()
+                    if run is not None:
+                        runs[k] = run
+                    if run is None or run.interrupted:
+                        raise KeyboardInterrupt
+            except KeyboardInterrupt as stop:
+                stopped = stop
                 left.clear()
     finally:
         pool.shutdown(cancel_futures=True)
-    return [runs[k] for k in sorted(runs)]
+    found = [runs[k] for k in sorted(runs)]
+    if stopped is not None:
+        stopped.partial = found  # type: ignore[attr-defined]
+        raise stopped
+    return found
+
+
+def _in_worker(task: tuple[Any, ...]) -> LearningRun | None:
+    """A run in a worker process, which hears the first SIGINT of its run and ignores every other; None: it had not begun."""
+
+    def stop(number: int, frame: Any) -> None:
+        signal.signal(signal.SIGINT, signal.SIG_IGN)
+        raise KeyboardInterrupt
+
+    run: LearningRun | None = None
+    try:
+        signal.signal(signal.SIGINT, stop)
+        run = _one(task)
+        signal.signal(signal.SIGINT, signal.SIG_IGN)
+    except KeyboardInterrupt as heard:
+        return getattr(heard, "partial", run)
+    return run
 
 
 def _one(task: tuple[Any, ...]) -> LearningRun:
     problem, make, episodes, seed, options = task
     return learn(problem, make(), episodes, seed=seed, **options)
-
-
-def _save(path: Path, run: LearningRun, learner: Any, rng: np.random.Generator, judge: Judge) -> None:
-    if not hasattr(learner, "state"):
-        raise TypeError(f"{type(learner).__name__} has no state() and restore(); it cannot be checkpointed")
-    state = {f"learner.{name}": array for name, array in learner.state().items()}
-    if run.starts is not None:
-        state["judged"] = judge.starts  # of the last policy valued: with every=n those after it take its value
-    state["held"] = np.array(hasattr(learner, "policy") and judge.holds(learner.policy()))  # it is not valued again
-    checks.save_arrays(path, generator=np.array(json.dumps(rng.bit_generator.state)), **run.arrays(), **state)
-
-
-def _restore(path: Path, run: LearningRun, learner: Any, rng: np.random.Generator, judge: Judge) -> int:
-    with files.arrays_in(path) as held:
-        run.fill(held, str(path))
-        if run.starts is not None:
-            judge.starts = held.array("judged", "f", judge.starts.shape)
-        rng.bit_generator.state = files.json_of(held.words("generator"))
-        state = {name: held.array(name, "biufU") for name in held.beginning("learner.")}
-        learner.restore({name.removeprefix("learner."): array for name, array in state.items()})
-        if "held" in held and held.array("held", "b", ()):
-            judge.hold(learner.policy(), run.values[run.done - 1], run.half_widths[run.done - 1])
-    return run.done

@@ -139,7 +139,7 @@ class LearningRun:
 
     def arrays(self) -> dict[str, Any]:
         head = {name: getattr(self, name) for name in HEAD}
-        columns = {name: getattr(self, name) for name in self._columns}
+        columns = {name: getattr(self, name)[: self.done] for name in self._columns}
         if self.best_by_start is not None:
             columns["best_by_start"] = self.best_by_start
         return {"head": np.array(json.dumps(head)), **columns}

@@ -5,8 +5,8 @@ worker was doing: one that dies (killed for its memory, say) fails that cell, a 
 Results and checkpoints are written by the worker itself. A worker is started without the current folder on its path (a `pickle.py`
 there would be imported before anything else); it then has the path of this process.
 
-Ctrl-C is heard by this process alone (workers leave the terminal's group) and passed on once: each worker finishes its episode and
-writes a checkpoint; what has not stopped after `GRACE` seconds is ended. When this process dies, by kill −9 or otherwise, each
+Ctrl-C is heard by this process alone (workers leave the terminal's group) and passed on once: each worker writes a checkpoint of
+its last complete episode; what has not stopped after `GRACE` seconds is ended. When this process dies, by kill −9 or otherwise, each
 worker notices, stops in the same way, and is gone: no orphans.
 """
 

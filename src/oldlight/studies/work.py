@@ -71,10 +71,6 @@ class Parcel:
         return cls(cell.id, cell.path, pickle.dumps(cell))
 
 
-class Stopped(Exception):
-    """Ctrl-C was heard."""
-
-
 def perform(parcel: Parcel, job: Job, tell: Callable[[int, int], None] | None = None) -> Event:
     """Do the cell; `tell(k, K)` is called now and then while it learns."""
     began = time.perf_counter()
@@ -95,7 +91,7 @@ def perform(parcel: Parcel, job: Job, tell: Callable[[int, int], None] | None = 
         if folder is not None:
             store.keep(folder, cell.id, data)
         return Event("done", cell.id, cell.episodes, notes=tuple(notes), data=data if folder is None else None)
-    except (KeyboardInterrupt, Stopped):
+    except KeyboardInterrupt:
         return Event("stopped", parcel.id, notes=tuple(notes))
     except BaseException as error:
         if isinstance(error, OSError) and error.errno in store.NO_ROOM:
@@ -157,8 +153,6 @@ def _learn(
         moved = store.aside(checkpoint)
         notes.append(f"{checkpoint} cannot be continued ({error}); it is now {moved.name}, and the cell starts over")
         run = once()
-    if run.interrupted:
-        raise Stopped
     names = COLUMNS if run.starts is None else (*COLUMNS, *BY_START, "best_by_start")
     return {"best": run.best} | {name: getattr(run, name) for name in names}
 

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import contextlib
+import difflib
 import os
 import secrets
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
 from typing import IO, Any
 
@@ -121,6 +122,13 @@ def one_of(name: str, value: Any, allowed: Sequence[str]) -> str:
         words = ", ".join(repr(word) for word in allowed)
         raise ValueError(f"{name} is {value!r}, expected one of {words}")
     return str(value)
+
+
+def nearest(word: str, allowed: Iterable[str]) -> str:
+    """'; did you mean …?' for a typing mistake, else the list of what there is."""
+    known = list(allowed)
+    close = difflib.get_close_matches(word, known, n=1, cutoff=0.6)
+    return f"; did you mean {close[0]}?" if close else f"; there is {', '.join(known)}"
 
 
 def whole(name: str, value: Any, *, least: int = 0, most: int | None = None) -> int:

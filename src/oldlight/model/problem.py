@@ -24,7 +24,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from oldlight import checks
-from oldlight.model.channels import Channel, ConstantDelay, DelayChannel, LossChannel, Lossy
+from oldlight.model.channels import Channel, ConstantDelay, LossChannel
 from oldlight.model.channels.delay_law import DelayLaw
 from oldlight.model.mdp import TabularMDP
 
@@ -96,18 +96,13 @@ class ImpairedMDP:
     @cached_property
     def law(self) -> DelayLaw:
         """When each observation arrives, or is known to be lost, counted as later by the actuation delay."""
-        channel = self.channel.delay if isinstance(self.channel, Lossy) else self.channel
-        if isinstance(channel, LossChannel):
-            channel = ConstantDelay(0)
-        law = channel.law(self.horizon, self.n_states, self.n_actions)
+        law = self.channel.delay.law(self.horizon, self.n_states, self.n_actions)
         return law.shifted(self.actuation) if self.actuation else law
 
-    @cached_property
+    @property
     def loss(self) -> LossChannel | None:
         """What is lost, or None for a channel that loses nothing."""
-        if isinstance(self.channel, Lossy):
-            return self.channel.loss
-        return self.channel if isinstance(self.channel, LossChannel) else None
+        return self.channel.loss
 
     @cached_property
     def arrival_probability(self) -> Floats | None:
@@ -178,7 +173,7 @@ class ImpairedMDP:
 
 def _channel(given: GivenChannel) -> Channel:
     """The channel that was given as an object, as text or as data."""
-    if isinstance(given, DelayChannel | LossChannel | Lossy):
+    if isinstance(given, Channel):
         return given
     if isinstance(given, str | Mapping):
         from oldlight.model.channels.text import channel_of
@@ -226,14 +221,14 @@ def truncate(problem: ImpairedMDP, probability: float) -> Truncated:
     """
     checked_problem(problem, "truncate")
     checks.probability("probability", probability)
-    if not isinstance(problem.channel, DelayChannel):
+    if problem.loss is not None:
         raise ValueError(f"truncate shortens a delay channel; {problem.channel!r} is not one")
-    law = problem.channel.law(problem.horizon, problem.n_states, problem.n_actions)
+    law = problem.channel.delay.law(problem.horizon, problem.n_states, problem.n_actions)
     if problem.warmup:
         return Truncated(problem, law.max_delay, 0.0, 0.0)
     for k in range(law.max_delay + 1):
         chance = law.chance_longer(k)
         if chance <= probability:
             break
-    shorter = problem.behind(problem.channel.capped(k))
+    shorter = problem.behind(problem.channel.delay.capped(k))
     return Truncated(shorter, k, chance, chance * problem.reward_span)

@@ -45,7 +45,7 @@ from oldlight.model.channels import (
 )
 from oldlight.own_code import called, permit, resolve
 
-CHANNELS = (DelayChannel, LossChannel, Lossy)
+CHANNELS = (DelayChannel, LossChannel)  # what a channel of one's own derives from
 EXAMPLES = "constant:2, geometric:0.3, loss:0.2, constant:2+loss:0.2"
 KINDS: dict[str, tuple[type[Any], tuple[str, ...]]] = {  # kind -> class, its fields as data
     "constant": (ConstantDelay, ("d",)),
@@ -102,7 +102,7 @@ IN_ORDER = (  # what surprises practitioners; also in docs/envs.md and docs/guid
 
 def channel_of(given: str | Mapping[str, Any] | Channel) -> Channel:
     """The channel that a text or data describes; a channel is returned as it is."""
-    if isinstance(given, CHANNELS):
+    if isinstance(given, Channel):
         return given
     if isinstance(given, str):
         return _from_text(given)
@@ -129,19 +129,11 @@ def _from_text(text: str) -> Channel:
             continue
         made = own_channel(part, {}) if part in own else _part(text, kind, rest)
         period = made.period_ms if made.period_ms is not None else period
-        for found in (made.delay, made.loss) if isinstance(made, Lossy) else (made,):
-            if isinstance(found, DelayChannel):
-                if delay is not None:
-                    raise ValueError(
-                        f"channel {text!r} has two delays; expected one delay and one loss, e.g. {EXAMPLES}"
-                    )
-                delay = found
-            else:
-                if loss is not None:
-                    raise ValueError(
-                        f"channel {text!r} has two losses; expected one delay and one loss, e.g. {EXAMPLES}"
-                    )
-                loss = found
+        late = None if made is made.loss else made.delay
+        for what, before, found in (("delays", delay, late), ("losses", loss, made.loss)):
+            if before is not None and found is not None:
+                raise ValueError(f"channel {text!r} has two {what}; expected one delay and one loss, e.g. {EXAMPLES}")
+        delay, loss = late or delay, made.loss or loss
     whole: Channel | None = delay if loss is None else loss if delay is None else Lossy(delay, loss=loss)
     assert whole is not None
     return whole if period is None else whole.with_period(period)
@@ -156,7 +148,7 @@ def names_code(part: str) -> bool:
 def own_channel(name: str, options: Mapping[str, Any]) -> Channel:
     """The channel that `module:name` makes with these options."""
     made = called(name, resolve(name, f"unknown channel {name!r}", CHANNELS), (), options)
-    if not isinstance(made, CHANNELS):
+    if not isinstance(made, Channel):
         raise TypeError(f"{name} made something of type {type(made).__name__}, expected a channel")
     return made
 
@@ -272,6 +264,6 @@ def channel_data(channel: Channel) -> dict[str, Any]:
 
 
 def _plain(value: Any) -> Any:
-    if isinstance(value, DelayChannel | LossChannel):
+    if isinstance(value, Channel):
         return channel_data(value)
     return value.tolist() if isinstance(value, np.ndarray) else list(value) if isinstance(value, tuple) else value

@@ -133,6 +133,9 @@ class ImpairedMDP:
         """The law of the state of the first step, −warmup: rho, or uniform for a warm start."""
         return self.mdp.initial if self.start is None else np.full(self.n_states, 1.0 / self.n_states)
 
+    lead = checks.renamed_property("lead", "warmup")
+    seen = checks.renamed_property("seen", "arrival_probability")
+
     def transitions_at(self, t: int) -> Floats:
         """P_t, axes (s, a, s2), for t = −warmup..H−1."""
         step: Floats = self.mdp.transitions[max(t, 0)]

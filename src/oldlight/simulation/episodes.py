@@ -59,6 +59,8 @@ class Simulation:
     actions: NDArray[np.int32] | None = None
     arrivals: NDArray[np.int32] | None = None
 
+    lead = checks.renamed_property("lead", "warmup")
+
     @property
     def mean(self) -> float:
         return float(self.returns.mean())

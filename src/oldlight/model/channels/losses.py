@@ -15,7 +15,7 @@ Floats = NDArray[np.float64]
 
 
 class LossChannel(Channel):
-    """Base of the channels that lose: `arrival_probabilities(H)` are the chances to be seen, `lost` draws what is lost in n episodes."""
+    """Base of the channels that lose: `arrival_probabilities(H)` are those of each step, `lost` draws what is lost in n episodes."""
 
     independent = True  # is each observation lost independently of the others?
 
@@ -28,7 +28,16 @@ class LossChannel(Channel):
         return self
 
     def arrival_probabilities(self, horizon: int) -> Floats:
+        """λ_h for h = 0..H−1."""
+        if type(self).rates is not LossChannel.rates:  # a channel of one's own, written for the old name
+            checks.renamed(f"{type(self).__name__}.rates", "arrival_probabilities")
+            return self.rates(horizon)
         raise TypeError(f"{type(self).__name__} does not define arrival_probabilities(horizon)")
+
+    def rates(self, horizon: int) -> Floats:
+        """The old name of `arrival_probabilities`."""
+        checks.renamed(f"{type(self).__name__}.rates", f"{type(self).__name__}.arrival_probabilities")
+        return self.arrival_probabilities(horizon)
 
     def lost(self, rng: np.random.Generator, horizon: int, n: int) -> NDArray[np.bool_]:
         """Axes (h, episode)."""

@@ -41,6 +41,7 @@ from oldlight.model.policies import FunctionPolicy, Policy
 from oldlight.model.problem import ImpairedMDP, checked_problem
 from oldlight.planning import solve
 from oldlight.progress import shown
+from oldlight.random_streams import Seed, seed_number
 from oldlight.simulation import CHUNK, World
 
 
@@ -49,7 +50,7 @@ def learn(
     learner: Learner,
     episodes: int,
     *,
-    seed: int,
+    seed: Seed = 0,
     evaluate: str = "exact",
     every: int = 1,
     best: float | None = None,
@@ -75,7 +76,7 @@ def learn(
     """
     checked_problem(problem, "learn")
     K = checks.whole("episodes", episodes, least=1)
-    checks.whole("seed", seed)
+    seed = seed_number(seed, must_repeat=None if checkpoint is None else "checkpoint=")
     checks.whole("every", every, least=1)
     if evaluate not in ("exact", "sampled"):
         raise ValueError(f'evaluate is {evaluate!r}, expected "exact" or "sampled"')
@@ -210,7 +211,7 @@ def learn_seeds(
     make: Callable[[], Learner],
     episodes: int,
     *,
-    seeds: Iterable[int],
+    seeds: Iterable[Seed],
     workers: int = 1,
     **options: Any,
 ) -> list[LearningRun]:
@@ -219,7 +220,8 @@ def learn_seeds(
     `make()` makes a new learner; with several workers it must be importable (a class, or functools.partial of one).
     """
     options.setdefault("best", solve(problem).value)
-    tasks = [(problem, make, episodes, seed, options) for seed in seeds]
+    repeats = "several workers" if workers > 1 else None
+    tasks = [(problem, make, episodes, seed_number(seed, must_repeat=repeats), options) for seed in seeds]
     if workers > 1:
         return _in_processes(tasks, checks.whole("workers", workers, least=1))
     runs: list[LearningRun] = []

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import contextlib
+import difflib
 import os
 import secrets
-from collections.abc import Callable, Sequence
+import warnings
+from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
 from typing import IO, Any
 
@@ -121,6 +123,28 @@ def one_of(name: str, value: Any, allowed: Sequence[str]) -> str:
         words = ", ".join(repr(word) for word in allowed)
         raise ValueError(f"{name} is {value!r}, expected one of {words}")
     return str(value)
+
+
+def nearest(word: str, allowed: Iterable[str]) -> str:
+    """'; did you mean …?' for a typing mistake, else the list of what there is."""
+    known = list(allowed)
+    close = difflib.get_close_matches(word, known, n=1, cutoff=0.6)
+    return f"; did you mean {close[0]}?" if close else f"; there is {', '.join(known)}"
+
+
+def renamed(old: str, new: str, *, stacklevel: int = 3) -> None:
+    """Warn that `old` is now called `new`; the warning points at the caller of the function that calls this one."""
+    warnings.warn(f"{old} is now {new}", DeprecationWarning, stacklevel=stacklevel)
+
+
+def renamed_property(old: str, new: str) -> property:
+    """A property that still answers to an old name, with a DeprecationWarning: ``lead = renamed_property("lead", "warmup")``."""
+
+    def read(self: Any) -> Any:
+        renamed(f"{type(self).__name__}.{old}", f"{type(self).__name__}.{new}")
+        return getattr(self, new)
+
+    return property(read, doc=f"The old name of `{new}`.")
 
 
 def whole(name: str, value: Any, *, least: int = 0, most: int | None = None) -> int:

@@ -29,10 +29,12 @@ import inspect
 import os
 import sys
 import warnings
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextvars import ContextVar
 from dataclasses import dataclass, field
-from typing import Any, TypeVar
+from typing import Any, NoReturn, TypeVar
+
+from oldlight.checks import nearest
 
 F = TypeVar("F", bound=Callable[..., Any])
 MARK = "__oldlight_registered__"
@@ -118,6 +120,28 @@ def resolve(name: str, otherwise: str, bases: Sequence[type] = ()) -> Callable[.
     made: Callable[..., Any] = found
     _refuse_unmarked(name, made, bases)
     return made
+
+
+def called(name: str, make: Callable[..., Any], positional: Sequence[Any], arguments: Mapping[str, Any]) -> Any:
+    """make(*positional, **arguments); an unknown or missing argument is named with the nearest right one."""
+    try:
+        signature = inspect.signature(make)
+    except (TypeError, ValueError):
+        return make(*positional, **arguments)
+    known = [p.name for p in signature.parameters.values() if p.kind in (p.POSITIONAL_OR_KEYWORD, p.KEYWORD_ONLY)]
+    takes_any = any(p.kind is p.VAR_KEYWORD for p in signature.parameters.values())
+    for key in arguments:
+        if key not in known and not takes_any:
+            _unknown(name, key, known)
+    try:
+        signature.bind(*positional, **arguments)
+    except TypeError as error:
+        raise ValueError(f"{name}: {error}; it takes {', '.join(known) or 'nothing'}") from None
+    return make(*positional, **arguments)
+
+
+def _unknown(name: str, key: str, known: Sequence[str]) -> NoReturn:
+    raise ValueError(f"{name} has no option {key!r}{nearest(key, known) if known else '; it has none'}")
 
 
 def permit(*names: str) -> None:

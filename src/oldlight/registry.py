@@ -1,18 +1,6 @@
-"""Channels, processes and learners given in words or as data: what a command line, a file or a Gymnasium keyword can hold.
+"""Names of channels, processes and learners: what a command line, a file or a Gymnasium keyword can hold.
 
-**A channel in words** is one or two parts joined by "+", a delay and a loss; each part is a kind, a colon, and its numbers:
-
-    constant:2             every observation 2 steps late            none                nothing is late, nothing is lost
-    geometric:0.3          P(Δ = 0) = 0.3                            heavy:1.5,2         P(Δ ≥ k) = (1 + k/2)^−1.5
-    bernoulli:0.7,3        the paper's: Δ ∈ {0, 1} for 3 steps       stochastic:0.7,0.3  P(Δ = 0), P(Δ = 1), ...
-    delays:1=0.3,2=0.7     an episode's delay, drawn once            interarrival:0=0.9,3=0.1   measured Δ
-    loss:0.2               20% are lost                              seen:0.8            the same
-    bursty:0.1,0.5         to_bad, to_good[, seen_good, seen_bad]    wifi                the Wi-Fi link of docs/traces.md
-    trace:link.csv@20      fitted to a measured link at 20 ms        file:link.json      what `oldlight trace` wrote
-    mymodule:MyChannel     a channel of your own (`oldlight.own_code`)
-
-and a delay may be followed by "+cap:k": no delay is longer than k. `channel_of` also takes the same as data, `{"kind": "constant", "d": 2}`; `channel_data`
-writes any channel as such a mapping of plain JSON values, and channel_of(channel_data(c)) == c.
+**A channel** (`channel_of`): as text or as data, see `oldlight.model.channels.text`.
 
 **A process** (`mdp_of`): the name of an instance with its arguments, `sensing_chain:0.8`, `sensing_chain:p=0.8,horizon=20` or
 `{"name": "sensing_chain", "p": 0.8}`;
@@ -23,269 +11,24 @@ a file that `TabularMDP.save` wrote; a Gymnasium environment with a table, `gym:
 
 from __future__ import annotations
 
-import difflib
-import inspect
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from pathlib import Path
-from typing import Any, NoReturn
+from typing import Any
 
-import numpy as np
-
-from oldlight import checks, files, instances
-from oldlight.model.channels import (
-    BernoulliDelay,
-    BurstyLoss,
-    CappedDelay,
-    Channel,
-    ConstantDelay,
-    DelayChannel,
-    EmpiricalDelay,
-    GeometricDelay,
-    HeavyTailedDelay,
-    Loss,
-    LossChannel,
-    Lossy,
-    StochasticDelay,
-)
+from oldlight import instances
+from oldlight.checks import nearest as nearest
+from oldlight.model.channels.text import CHANNELS as CHANNELS
+from oldlight.model.channels.text import FORMS as FORMS
+from oldlight.model.channels.text import IN_ORDER as IN_ORDER
+from oldlight.model.channels.text import KINDS as KINDS
+from oldlight.model.channels.text import MEANING as MEANING
+from oldlight.model.channels.text import channel_data as channel_data
+from oldlight.model.channels.text import channel_of as channel_of
+from oldlight.model.channels.text import names_code as names_code
+from oldlight.model.channels.text import own_channel as own_channel
 from oldlight.model.mdp import TabularMDP
+from oldlight.own_code import called as called
 from oldlight.own_code import permit, resolve
-
-CHANNELS = (DelayChannel, LossChannel, Lossy)
-EXAMPLES = "constant:2, geometric:0.3, loss:0.2, constant:2+loss:0.2"
-KINDS: dict[str, tuple[type[Any], tuple[str, ...]]] = {  # kind -> class, its fields as data
-    "constant": (ConstantDelay, ("d",)),
-    "geometric": (GeometricDelay, ("p", "first")),
-    "heavy": (HeavyTailedDelay, ("alpha", "scale", "first")),
-    "bernoulli": (BernoulliDelay, ("p_zero", "steps")),
-    "stochastic": (StochasticDelay, ("interarrival", "first")),
-    "empirical": (EmpiricalDelay, ("delays", "interarrival")),
-    "capped": (CappedDelay, ("channel", "max_delay")),
-    "loss": (Loss, ("seen", "rate")),
-    "bursty": (BurstyLoss, ("to_bad", "to_good", "seen_good", "seen_bad")),
-    "lossy": (Lossy, ("delay", "loss", "seen", "rate")),
-}
-WORDS = {  # what can stand before the colon, and what follows it
-    "none": "",
-    "constant": "d",
-    "geometric": "p",
-    "heavy": "alpha[,scale]",
-    "bernoulli": "p_zero[,steps]",
-    "stochastic": "p0,p1,...",
-    "delays": "1=0.3,2=0.7",
-    "interarrival": "0=0.9,3=0.1",
-    "loss": "rate",
-    "seen": "λ",
-    "bursty": "to_bad,to_good[,seen_good,seen_bad]",
-    "wifi": "",
-    "trace": "FILE[@period_ms]",
-    "file": "FILE.json",
-}
-
-MEANING = {
-    "none": "nothing is late, nothing is lost",
-    "constant": "every observation d steps late",
-    "geometric": "P(Δ = k) = p(1−p)^k: the next observation arrives with probability p at each step",
-    "heavy": "P(Δ ≥ k) = (1 + k/scale)^−alpha",
-    "bernoulli": "the paper's: Δ = 0 with probability p_zero, else 1, for the first `steps` (3) steps",
-    "stochastic": "P(Δ = 0), P(Δ = 1), ...",
-    "delays": "an episode's delay, drawn once from these weights",
-    "interarrival": "measured interarrival times Δ, with weights",
-    "loss": "this share of the observations is lost",
-    "seen": "this share of the observations is seen",
-    "bursty": "Gilbert–Elliott: a link that is good or bad for a while (simulated, not planned)",
-    "wifi": "a measured Wi-Fi link: one delay of 1..6 steps per episode, drawn at its start",
-    "trace": "fitted to a measured link, CSV or ping output",
-    "file": "a channel file, as `oldlight trace` writes it",
-}
-
-IN_ORDER = (  # what surprises practitioners; also in docs/envs.md and docs/guides/practitioner.md
-    "Delays of the paper's in-order law never fall within an episode: behind geometric:0.7 the newest observation is 60 steps old after "
-    "200 steps, on average. wifi is one delay per episode."
-)
-
-
-def nearest(word: str, allowed: Iterable[str]) -> str:
-    """'; did you mean …?' for a typing mistake, else the list of what there is."""
-    known = list(allowed)
-    close = difflib.get_close_matches(word, known, n=1, cutoff=0.6)
-    return f"; did you mean {close[0]}?" if close else f"; there is {', '.join(known)}"
-
-
-# -- channels ---------------------------------------------------------------------------------------------------------
-
-
-def channel_of(given: str | Mapping[str, Any] | Channel) -> Channel:
-    """The channel that words or data describe; a channel is returned as it is."""
-    if isinstance(given, CHANNELS):
-        return given
-    if isinstance(given, str):
-        return _spoken(given)
-    if isinstance(given, Mapping):
-        return _from_data(given)
-    raise TypeError(
-        f"a channel is given in words ({EXAMPLES}), as a mapping with a kind, or as a channel; not {given!r}"
-    )
-
-
-def _spoken(text: str) -> Channel:
-    delay: DelayChannel | None = None
-    loss: LossChannel | None = None
-    period: float | None = None
-    parts = [part.strip() for part in text.split("+")]
-    own = [p for p in parts if names_code(p) and not difflib.get_close_matches(p.partition(":")[0], WORDS)]
-    permit(*own)
-    for part in parts:
-        kind, _, rest = part.partition(":")
-        if kind == "cap":
-            if delay is None:
-                raise ValueError(f"channel {text!r}: cap:{rest} shortens the delay before it, e.g. geometric:0.3+cap:4")
-            delay = delay.capped(_number(text, "cap", rest))
-            continue
-        made = own_channel(part, {}) if part in own else _part(text, kind, rest)
-        period = made.period_ms if made.period_ms is not None else period
-        for found in (made.delay, made.loss) if isinstance(made, Lossy) else (made,):
-            if isinstance(found, DelayChannel):
-                if delay is not None:
-                    raise ValueError(
-                        f"channel {text!r} has two delays; expected one delay and one loss, e.g. {EXAMPLES}"
-                    )
-                delay = found
-            else:
-                if loss is not None:
-                    raise ValueError(
-                        f"channel {text!r} has two losses; expected one delay and one loss, e.g. {EXAMPLES}"
-                    )
-                loss = found
-    whole: Channel | None = delay if loss is None else loss if delay is None else Lossy(delay, loss=loss)
-    assert whole is not None
-    return whole if period is None else whole.with_period(period)
-
-
-def names_code(part: str) -> bool:
-    """Is this part of a channel in words a `module:name`, rather than a kind with its numbers?"""
-    kind, _, rest = part.partition(":")
-    return kind not in WORDS and kind != "cap" and rest.isidentifier()
-
-
-def own_channel(name: str, options: Mapping[str, Any]) -> Channel:
-    """The channel that `module:name` makes with these options."""
-    made = called(name, resolve(name, f"unknown channel {name!r}", CHANNELS), (), options)
-    if not isinstance(made, CHANNELS):
-        raise TypeError(f"{name} made something of type {type(made).__name__}, expected a channel")
-    return made
-
-
-def _part(text: str, kind: str, rest: str) -> Channel:
-    if kind not in WORDS:
-        raise ValueError(f"channel {text!r}: unknown kind {kind!r}{nearest(kind, WORDS)} (for example {EXAMPLES})")
-    if bool(rest) != bool(WORDS[kind]):
-        form = f"{kind}:{WORDS[kind]}" if WORDS[kind] else kind
-        raise ValueError(f"channel {text!r}: {kind} is written {form}")
-    if kind == "none":
-        return ConstantDelay(0)
-    if kind == "file":
-        return _in_file(rest)
-    if kind in ("trace", "wifi"):
-        from oldlight import traces
-
-        if kind == "wifi":
-            return traces.wifi()
-        path, _, period = rest.partition("@")
-        return traces.read_trace(path).channel(period_ms=_number(text, kind, period) if period else None)
-    if kind in ("delays", "interarrival"):
-        weights = dict(_pair(text, kind, item) for item in rest.split(","))
-        return EmpiricalDelay(**{kind: weights})
-    numbers = [_number(text, kind, item) for item in rest.split(",")]
-    if kind == "stochastic":
-        return StochasticDelay(numbers)
-    if kind in ("loss", "seen"):
-        return Loss(**{"rate" if kind == "loss" else "seen": numbers[0] if len(numbers) == 1 else numbers})
-    build, fields = KINDS[kind]
-    most = WORDS[kind].count(",") + 1
-    least = WORDS[kind].partition("[")[0].count(",") + 1
-    if not least <= len(numbers) <= most:
-        raise ValueError(f"channel {text!r}: {kind} has {len(numbers)} numbers; it is written {kind}:{WORDS[kind]}")
-    found: Channel = build(**dict(zip(fields, numbers, strict=False)))
-    return found
-
-
-def _number(text: str, kind: str, item: str) -> Any:
-    try:
-        value = float(item)
-    except ValueError:
-        raise ValueError(
-            f"channel {text!r}: {item!r} is not a number; {kind} is written {kind}:{WORDS.get(kind, 'k')}"
-        ) from None
-    return int(value) if value == value // 1 and abs(value) < 1e15 else value
-
-
-def _pair(text: str, kind: str, item: str) -> tuple[int, float]:
-    steps, equals, weight = item.partition("=")
-    if not equals:
-        raise ValueError(f"channel {text!r}: {item!r} has no weight; {kind} is written {kind}:{WORDS[kind]}")
-    return checks.whole(f"channel {text!r}: a delay", _number(text, kind, steps)), float(_number(text, kind, weight))
-
-
-def _in_file(path: str) -> Channel:
-    """The channel of a file, which holds data and no words: it can name neither code nor another file."""
-    data = files.read_json(path, "channel file")
-    with files.reading(path, "channel file"):
-        todo = [data]
-        while todo:
-            part = todo.pop()
-            if not isinstance(part, Mapping):
-                raise ValueError(
-                    f'a channel in it is {str(part)[:60]!r}, expected data such as {{"kind": "constant", "d": 2}}'
-                )
-            todo += [part[key] for key in ("channel", "delay", "loss") if key in part]
-        return _from_data(data)
-
-
-def _from_data(data: Mapping[str, Any]) -> Channel:
-    fields = {key: value for key, value in data.items() if key not in ("kind", "period_ms")}
-    kind = data.get("kind")
-    if not isinstance(kind, str) or kind not in KINDS:
-        raise ValueError(f"a channel as data has kind = {kind!r}{nearest(str(kind), KINDS)}")
-    made, allowed = KINDS[kind]
-    for key in fields:
-        if key not in allowed:
-            raise ValueError(f"channel {kind}: unknown key {key!r}{nearest(key, allowed)}")
-    for key in ("channel", "delay") + (("loss",) if kind == "lossy" else ()):
-        if key in fields:
-            fields[key] = channel_of(fields[key])
-    if kind == "empirical":
-        fields = {key: {_number(f"empirical {key}", kind, str(k)): w for k, w in value.items()} if isinstance(value, Mapping) else value
-                  for key, value in fields.items()}  # fmt: skip
-    try:
-        channel: Channel = made(**fields)
-    except TypeError as error:
-        raise ValueError(f"channel {kind}: {error}; its keys are {', '.join(allowed)}") from None
-    return channel.with_period(data["period_ms"]) if data.get("period_ms") is not None else channel
-
-
-def channel_data(channel: Channel) -> dict[str, Any]:
-    """The channel as plain JSON values, which `channel_of` reads back."""
-    kind = next((kind for kind, (made, _) in KINDS.items() if type(channel) is made), None)
-    if kind is None:
-        raise TypeError(f"{type(channel).__name__} cannot be written as data; known kinds: {', '.join(KINDS)}")
-    data: dict[str, Any] = {"kind": kind}
-    if isinstance(channel, EmpiricalDelay):
-        pmfs = (("delays", channel.first), ("interarrival", channel.interarrival))
-        data |= {name: {str(k): float(p) for k, p in enumerate(pmf) if p > 0} for name, pmf in pmfs}
-    else:
-        data |= {name: _plain(getattr(channel, name)) for name in KINDS[kind][1] if hasattr(channel, name)}
-    if channel.period_ms is not None:
-        data["period_ms"] = channel.period_ms
-    return {key: value for key, value in data.items() if value is not None}
-
-
-def _plain(value: Any) -> Any:
-    if isinstance(value, DelayChannel | LossChannel):
-        return channel_data(value)
-    return value.tolist() if isinstance(value, np.ndarray) else list(value) if isinstance(value, tuple) else value
-
-
-# -- processes and learners -------------------------------------------------------------------------------------------
 
 INSTANCES: dict[str, Callable[..., TabularMDP]] = {
     name: getattr(instances, name) for name in ("center_chain", "sensing_chain", "dichotomy", "hard_tree", "forest", "inventory")
@@ -367,25 +110,3 @@ def learner_of(name: str, **options: Any) -> Any:
     if missing:
         raise TypeError(f"{name} is not a learner: it has no {missing[0]}(); see oldlight.learners.base")
     return learner
-
-
-def called(name: str, make: Callable[..., Any], positional: Sequence[Any], arguments: Mapping[str, Any]) -> Any:
-    """make(*positional, **arguments); an unknown or missing argument is named with the nearest right one."""
-    try:
-        signature = inspect.signature(make)
-    except (TypeError, ValueError):
-        return make(*positional, **arguments)
-    known = [p.name for p in signature.parameters.values() if p.kind in (p.POSITIONAL_OR_KEYWORD, p.KEYWORD_ONLY)]
-    takes_any = any(p.kind is p.VAR_KEYWORD for p in signature.parameters.values())
-    for key in arguments:
-        if key not in known and not takes_any:
-            _unknown(name, key, known)
-    try:
-        signature.bind(*positional, **arguments)
-    except TypeError as error:
-        raise ValueError(f"{name}: {error}; it takes {', '.join(known) or 'nothing'}") from None
-    return make(*positional, **arguments)
-
-
-def _unknown(name: str, key: str, known: Sequence[str]) -> NoReturn:
-    raise ValueError(f"{name} has no option {key!r}{nearest(key, known) if known else '; it has none'}")

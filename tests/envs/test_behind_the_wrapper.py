@@ -215,7 +215,7 @@ def test_a_channel_that_does_not_fit_is_refused_at_once() -> None:
     for wrong in ("constnt:2", {"kind": "slow"}):
         with pytest.raises(ValueError, match="constant"):
             env.channel = wrong  # type: ignore[assignment]
-    with pytest.raises(TypeError, match="a channel is given in words"):
+    with pytest.raises(TypeError, match="a channel is given as text"):
         env.channel = 7  # type: ignore[assignment]
     with pytest.raises(ValueError, match="limit on its steps"):
         env.channel = ol.StochasticDelay(np.full((7, 1, 1, 2), 0.5))

@@ -333,7 +333,7 @@ def list_() -> None:
 
     parts = {
         "processes": [(name, arguments(make), first_line(make)) for name, make in words.INSTANCES.items()],
-        "channels": [(f"{kind}:{form}" if form else kind, "", words.MEANING[kind]) for kind, form in words.WORDS.items()],
+        "channels": [(f"{kind}:{form}" if form else kind, "", words.MEANING[kind]) for kind, form in words.FORMS.items()],
         "learners": [(n, arguments(getattr(learners, n)), first_line(getattr(learners, n))) for n in words.learner_names()],
         "policies": [(name, "", "for simulate --policy") for name in POLICIES],
     }  # fmt: skip

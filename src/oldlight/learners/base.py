@@ -25,6 +25,7 @@ from typing import Any, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
+from oldlight import checks
 from oldlight.model.channels import Channel
 from oldlight.model.channels.delay_law import DelayLaw
 from oldlight.model.information import Information, Layout
@@ -58,6 +59,9 @@ class Setting:
     failure: float
     layout: Layout | None  # where each information state stands in a table; None under loss
 
+    lead = checks.renamed_property("lead", "warmup")
+    seen = checks.renamed_property("seen", "arrival_probability")
+
     @classmethod
     def of(cls, problem: ImpairedMDP, episodes: int, failure: float, layout: Layout | None) -> Setting:
         mdp = problem.mdp
@@ -87,6 +91,8 @@ class Episode:
     arrivals: Ints
     rewards: Floats
     warmup: int
+
+    lead = checks.renamed_property("lead", "warmup")
 
     def information(self, h: int) -> Information:
         """What the agent knew at time h of this episode (as it knew it then)."""

@@ -39,6 +39,7 @@ from oldlight.model.policies import FunctionPolicy, Policy
 from oldlight.model.problem import ImpairedMDP, checked_problem
 from oldlight.planning import solve
 from oldlight.progress import shown
+from oldlight.random_streams import Seed, seed_number
 from oldlight.simulation import CHUNK, Draws, World
 
 Progress = bool | Callable[[int, int], None] | None
@@ -49,7 +50,7 @@ def learn(
     learner: Learner,
     episodes: int,
     *,
-    seed: int,
+    seed: Seed = 0,
     evaluate: Literal["exact", "sampled"] = "exact",
     every: int = 1,
     best: float | None = None,
@@ -105,7 +106,7 @@ def learn(
     """
     _check(problem, learner, evaluate, by_start, checkpoint)
     K = checks.whole("episodes", episodes, least=1)
-    checks.whole("seed", seed)
+    seed = seed_number(seed, must_repeat=None if checkpoint is None else "checkpoint=")
     checks.whole("every", every, least=1)
     gamma = _failure(failure)
     optimum = solve(problem).value if best is None else checks.real("best", best)
@@ -246,7 +247,7 @@ def learn_seeds(
     make: Callable[[], Learner],
     episodes: int,
     *,
-    seeds: Iterable[int],
+    seeds: Iterable[Seed],
     workers: int = 1,
     **options: Any,
 ) -> list[LearningRun]:
@@ -278,7 +279,8 @@ def learn_seeds(
     [0, 1, 2]
     """
     options.setdefault("best", solve(problem).value)
-    tasks = [(problem, make, episodes, seed, options) for seed in seeds]
+    repeats = "several workers" if workers > 1 else None
+    tasks = [(problem, make, episodes, seed_number(seed, must_repeat=repeats), options) for seed in seeds]
     if workers > 1:
         return _in_processes(tasks, checks.whole("workers", workers, least=1))
     runs: list[LearningRun] = []

@@ -63,7 +63,6 @@ from numpy.typing import NDArray
 from oldlight import checks
 from oldlight.learners.base import Episode, Setting
 from oldlight.learners.delayed_ucbvi import rewards_in_unit_interval
-from oldlight.model.channels import LossChannel
 from oldlight.model.information import Information
 from oldlight.model.policies import BlackoutPolicy
 from oldlight.planning.loss import Search, advance
@@ -81,7 +80,7 @@ def lost_and_never_late(setting: Setting, who: str) -> Floats:
     """λ_h of a setting that a learner for loss can work in; others are refused."""
     if setting.arrival_probability is None or setting.law.constant != 0 or setting.actuation:
         raise ValueError(f"{who} learns behind Loss(...) alone, without delay; the channel is {setting.channel!r}")
-    if not (isinstance(setting.channel, LossChannel) and setting.channel.independent):
+    if setting.channel.loss is None or not setting.channel.loss.independent:
         raise ValueError(f"{who} needs independent losses, Loss(...); {setting.channel!r} remembers")
     rewards_in_unit_interval(setting)
     return setting.arrival_probability

@@ -1,8 +1,8 @@
 """An impaired decision process: a process, the channel its observations travel through, and how the episode starts.
 
-*Cold start* (``start=None``): s_0 ~ rho, and nothing is known before its observation arrives.
+*Cold start* (``start=None`` or ``"cold"``): s_0 ~ rho, and nothing is known before its observation arrives.
 
-*Warm start* (``start=WarmStart()``, Section 6 of the paper). Constant delay d: before step 0 the process has already
+*Warm start* (``start="warm"`` or ``WarmStart()``, Section 6 of the paper). Constant delay d: before step 0 the process has already
 run d steps from a uniform state under uniform actions, with the transitions of step 0 and without reward; at time 0 the
 agent knows (s_{−d}, a_{−d}..a_{−1}), and from then on every observation is d late. For a delay law whose first
 observation comes at once, and for loss, warm means: s_0 is uniform, and seen as the law says. Other laws are refused.
@@ -15,15 +15,16 @@ Steps before 0 are steps too: `transitions_at(t)` and `rewards_at(t)` answer for
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
+from typing import Any, Literal, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
 
 from oldlight import checks
-from oldlight.model.channels import Channel, ConstantDelay, DelayChannel, LossChannel, Lossy
+from oldlight.model.channels import Channel, ConstantDelay, LossChannel
 from oldlight.model.channels.delay_law import DelayLaw
 from oldlight.model.mdp import TabularMDP
 
@@ -33,6 +34,10 @@ Floats = NDArray[np.float64]
 @dataclass(frozen=True)
 class WarmStart:
     """Begin from a past that the agent knows: see the module's text."""
+
+
+Start: TypeAlias = WarmStart | Literal["warm", "cold"] | None
+GivenChannel: TypeAlias = Channel | str | Mapping[str, Any]
 
 
 @dataclass(frozen=True, eq=False)
@@ -53,21 +58,15 @@ class ImpairedMDP:
     def __init__(
         self,
         mdp: TabularMDP,
-        channel: Channel,
+        channel: GivenChannel,
         *,
-        start: WarmStart | None = None,
+        start: Start = None,
         actuation: int = 0,
         pending: Sequence[int] | None = None,
     ) -> None:
         if not isinstance(mdp, TabularMDP):
             raise TypeError(f"mdp is of type {type(mdp).__name__}, expected a TabularMDP")
-        if not isinstance(channel, DelayChannel | LossChannel | Lossy):
-            hint = f"; did you mean ConstantDelay({channel})?" if isinstance(channel, int) else ""
-            raise TypeError(
-                f"channel is of type {type(channel).__name__}, expected a delay channel, Loss or Lossy{hint}"
-            )
-        if start is not None and not isinstance(start, WarmStart):
-            raise TypeError(f"start is of type {type(start).__name__}, expected None (cold) or WarmStart()")
+        channel, start = _channel(channel), _start(start)
         k = checks.whole("actuation", actuation)
         if pending is not None and not isinstance(pending, Sequence | np.ndarray):
             raise ValueError(f"pending is {pending!r}, expected a list of {k} actions")
@@ -97,18 +96,13 @@ class ImpairedMDP:
     @cached_property
     def law(self) -> DelayLaw:
         """When each observation arrives, or is known to be lost, counted as later by the actuation delay."""
-        channel = self.channel.delay if isinstance(self.channel, Lossy) else self.channel
-        if isinstance(channel, LossChannel):
-            channel = ConstantDelay(0)
-        law = channel.law(self.horizon, self.n_states, self.n_actions)
+        law = self.channel.delay.law(self.horizon, self.n_states, self.n_actions)
         return law.shifted(self.actuation) if self.actuation else law
 
-    @cached_property
+    @property
     def loss(self) -> LossChannel | None:
         """What is lost, or None for a channel that loses nothing."""
-        if isinstance(self.channel, Lossy):
-            return self.channel.loss
-        return self.channel if isinstance(self.channel, LossChannel) else None
+        return self.channel.loss
 
     @cached_property
     def arrival_probability(self) -> Floats | None:
@@ -139,6 +133,9 @@ class ImpairedMDP:
         """The law of the state of the first step, −warmup: rho, or uniform for a warm start."""
         return self.mdp.initial if self.start is None else np.full(self.n_states, 1.0 / self.n_states)
 
+    lead = checks.renamed_property("lead", "warmup")
+    seen = checks.renamed_property("seen", "arrival_probability")
+
     def transitions_at(self, t: int) -> Floats:
         """P_t, axes (s, a, s2), for t = −warmup..H−1."""
         step: Floats = self.mdp.transitions[max(t, 0)]
@@ -156,8 +153,8 @@ class ImpairedMDP:
             b = b @ self.mdp.transitions[0].mean(axis=1)
         return b
 
-    def behind(self, channel: Channel) -> ImpairedMDP:
-        """The same process, start and actuation behind another channel."""
+    def behind(self, channel: GivenChannel) -> ImpairedMDP:
+        """The same process, start and actuation behind another channel, which may be given as text."""
         return ImpairedMDP(self.mdp, channel, start=self.start, actuation=self.actuation, pending=self.pending)
 
     @property
@@ -175,6 +172,26 @@ class ImpairedMDP:
         start = "cold" if self.start is None else "warm"
         late = f", actuation={self.actuation}" if self.actuation else ""
         return f"ImpairedMDP({self.mdp!r}, {self.channel!r}, start={start}{late})"
+
+
+def _channel(given: GivenChannel) -> Channel:
+    """The channel that was given as an object, as text or as data."""
+    if isinstance(given, Channel):
+        return given
+    if isinstance(given, str | Mapping):
+        from oldlight.model.channels.text import channel_of
+
+        return channel_of(given)
+    hint = f"; did you mean ConstantDelay({given})?" if isinstance(given, int) else ""
+    raise TypeError(f"channel is of type {type(given).__name__}, expected a delay channel, Loss or Lossy{hint}")
+
+
+def _start(given: Start) -> WarmStart | None:
+    if given is None or isinstance(given, WarmStart):
+        return given
+    if isinstance(given, str):
+        return WarmStart() if checks.one_of("start", given, ("warm", "cold")) == "warm" else None
+    raise TypeError(f"start is of type {type(given).__name__}, expected None (cold) or WarmStart()")
 
 
 def checked_problem(problem: ImpairedMDP, who: str) -> None:
@@ -207,14 +224,14 @@ def truncate(problem: ImpairedMDP, probability: float) -> Truncated:
     """
     checked_problem(problem, "truncate")
     checks.probability("probability", probability)
-    if not isinstance(problem.channel, DelayChannel):
+    if problem.loss is not None:
         raise ValueError(f"truncate shortens a delay channel; {problem.channel!r} is not one")
-    law = problem.channel.law(problem.horizon, problem.n_states, problem.n_actions)
+    law = problem.channel.delay.law(problem.horizon, problem.n_states, problem.n_actions)
     if problem.warmup:
         return Truncated(problem, law.max_delay, 0.0, 0.0)
     for k in range(law.max_delay + 1):
         chance = law.chance_longer(k)
         if chance <= probability:
             break
-    shorter = problem.behind(problem.channel.capped(k))
+    shorter = problem.behind(problem.channel.delay.capped(k))
     return Truncated(shorter, k, chance, chance * problem.reward_span)

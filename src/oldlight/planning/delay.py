@@ -34,7 +34,6 @@ from numpy.typing import NDArray
 
 from oldlight.checks import TooLarge
 from oldlight.machine import default_limit, format_bytes, thread_count
-from oldlight.model.channels import DelayChannel
 from oldlight.model.information import Block, Layout
 from oldlight.model.problem import ImpairedMDP
 from oldlight.model.successors import Successors
@@ -347,9 +346,9 @@ def _too_large(problem: ImpairedMDP, states: int, need: int, limit: int, at_leas
     word = "at least " if at_least else ""
     S, A = problem.n_states, problem.n_actions
     fits = None
-    if isinstance(problem.channel, DelayChannel):
+    if problem.loss is None:
         for k in range((problem.warmup or problem.law.max_delay) - 1, problem.actuation - 1, -1):
-            shorter = problem.behind(problem.channel.capped(k - problem.actuation))
+            shorter = problem.behind(problem.channel.delay.capped(k - problem.actuation))
             layout, _, bytes_there = _needs(shorter, limit, policy=False, kept=True)
             if layout is not None and bytes_there <= limit:
                 fits = k

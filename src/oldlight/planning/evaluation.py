@@ -32,6 +32,7 @@ from oldlight.model.problem import ImpairedMDP, checked_problem
 from oldlight.planning.delay import DelayModel, Induction, by_start
 from oldlight.planning.loss import blackout_values
 from oldlight.planning.walk import Walk
+from oldlight.random_streams import Seed
 from oldlight.simulation import simulate
 
 Floats = NDArray[np.float64]
@@ -63,7 +64,7 @@ def evaluate(
     *,
     max_states: int = MAX_STATES,
     episodes: int = 100_000,
-    seed: int = 0,
+    seed: Seed = 0,
 ) -> Evaluation:
     """The value of `policy` on `problem`; float() of the result is the value.
 
@@ -101,7 +102,7 @@ def evaluate(
     return Evaluation(walk.value, True, 0.0, "walk forward", walk.met)
 
 
-def play(problem: ImpairedMDP, policy: Policy, episodes: int, seed: int) -> Evaluation:
+def play(problem: ImpairedMDP, policy: Policy, episodes: int, seed: Seed) -> Evaluation:
     """The mean return of `episodes` episodes, with its half-width.
 
     Where all returns are the same their spread says nothing; then, with 95% confidence, another return has a probability of at most 3/n (the

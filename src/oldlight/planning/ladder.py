@@ -26,7 +26,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from oldlight import checks
-from oldlight.model.channels import DelayChannel
 from oldlight.model.information import Information, current, moves, newest, push
 from oldlight.model.policies import FunctionPolicy
 from oldlight.model.problem import ImpairedMDP
@@ -46,11 +45,11 @@ class Rung:
     """The exact plan for the channel capped at k, read on the beliefs of the real one."""
 
     def __init__(self, problem: ImpairedMDP, k: int, max_bytes: int | None = None) -> None:
-        if not isinstance(problem.channel, DelayChannel):
+        if problem.loss is not None:
             raise ValueError(f"the ladder shortens delays; {problem.channel!r} is not a delay channel")
         self.problem, self.k = problem, k
         self.shorter = problem.behind(
-            problem.channel.capped(checks.whole("depth", k, least=problem.actuation) - problem.actuation)
+            problem.channel.delay.capped(checks.whole("depth", k, least=problem.actuation) - problem.actuation)
         )
         layout, self.bytes = checked_layout(self.shorter, max_bytes, policy=False, kept=True)
         self.size = layout.size

@@ -10,9 +10,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from oldlight import checks
-from oldlight.model.channels import Channel, ConstantDelay, Loss
+from oldlight.model.channels import ConstantDelay, Loss
 from oldlight.model.mdp import TabularMDP
-from oldlight.model.problem import ImpairedMDP, WarmStart
+from oldlight.model.problem import GivenChannel, ImpairedMDP, Start
 from oldlight.planning.gap import Gap, gap, value_lost
 
 Floats = NDArray[np.float64]
@@ -85,9 +85,9 @@ def sweep(
     delays: Iterable[int] | None = None,
     delays_ms: Iterable[float] | None = None,
     losses: Iterable[float] | None = None,
-    channels: Iterable[Channel] | None = None,
+    channels: Iterable[GivenChannel] | None = None,
     period_ms: float | None = None,
-    start: WarmStart | None = None,
+    start: Start = None,
     **options: Any,
 ) -> Sweep:
     """The gap for each constant delay (in steps, or in milliseconds at a control period), rate of loss, or channel.

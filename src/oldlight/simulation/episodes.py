@@ -36,6 +36,7 @@ from oldlight.model.policies import (
 )
 from oldlight.model.problem import ImpairedMDP, checked_problem
 from oldlight.model.successors import Successors
+from oldlight.random_streams import Seed, seed_number
 
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
@@ -58,6 +59,8 @@ class Simulation:
     states: NDArray[np.int32] | None = None
     actions: NDArray[np.int32] | None = None
     arrivals: NDArray[np.int32] | None = None
+
+    lead = checks.renamed_property("lead", "warmup")
 
     @property
     def mean(self) -> float:
@@ -85,14 +88,17 @@ def simulate(
     policy: Policy | MarkovPolicy,
     episodes: int,
     *,
-    seed: int,
+    seed: Seed = 0,
     record: bool = False,
     threads: int | None = None,
 ) -> Simulation:
-    """Play `episodes` episodes. A MarkovPolicy is played as if nothing were impaired (it sees the current state)."""
+    """Play `episodes` episodes. A MarkovPolicy is played as if nothing were impaired (it sees the current state).
+
+    seed: a whole number, a SeedSequence, or a Generator, which draws one number.
+    """
     checked_problem(problem, "simulate")
     N = checks.whole("episodes", episodes, least=1)
-    checks.whole("seed", seed)
+    number = seed_number(seed)
     world = World(problem)
     player = world.player(policy)
     chunks = [(c, min(CHUNK, N - c * CHUNK)) for c in range(-(-N // CHUNK))]
@@ -101,7 +107,7 @@ def simulate(
         workers = 1  # a Python policy is asked from one thread only
 
     def played(chunk: tuple[int, int]) -> tuple[Any, ...]:
-        part = world.play(player, world.draw(seed, chunk[0], player), chunk[1])
+        part = world.play(player, world.draw(number, chunk[0], player), chunk[1])
         return part if record else part[:3]
 
     pool = ThreadPoolExecutor(workers)

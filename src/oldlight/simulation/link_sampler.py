@@ -20,22 +20,13 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from oldlight.model.channels import Channel, ConstantDelay, DelayChannel
+from oldlight.model.channels import Channel
 from oldlight.model.channels.delay_law import DelayLaw
-from oldlight.model.channels.losses import BurstyLoss, Loss, LossChannel
+from oldlight.model.channels.losses import BurstyLoss, Loss
 from oldlight.simulation import cumulative_of
 
 STEPS = 64  # a law is first written out for this many
 LONGEST = 2**20  # and at most for this many: what takes longer never arrives
-
-
-def split(channel: Channel) -> tuple[DelayChannel, LossChannel | None]:
-    """The delay and the loss of a channel."""
-    if isinstance(channel, DelayChannel):
-        return channel, None
-    if isinstance(channel, LossChannel):
-        return ConstantDelay(0), channel
-    return channel.delay, channel.loss
 
 
 class Traffic:
@@ -49,7 +40,7 @@ class Traffic:
         self, channel: Channel, *, horizon: int | None, sizes: tuple[int, int] | None, in_order: bool = True
     ) -> None:
         self.channel, self.horizon, self.in_order = channel, horizon, in_order
-        self.delay, self.loss = split(channel)
+        self.delay, self.loss = channel.delay, channel.loss
         self.sizes = sizes or (1, 1)
         self._fixed = False
         self._write_out(STEPS)

@@ -34,7 +34,7 @@ from numpy.typing import NDArray
 from oldlight import checks
 from oldlight.control import Controller
 from oldlight.control.policy_arrays import ASKED
-from oldlight.model.channels import Channel, DelayChannel, LossChannel, Lossy
+from oldlight.model.channels import Channel
 from oldlight.model.policies import Policy
 from oldlight.model.problem import ImpairedMDP, checked_problem
 from oldlight.planning.evaluation import Evaluation, evaluate
@@ -190,7 +190,8 @@ def relay_of(
     """What the relay does, checked."""
     if link is None:
         return problem.channel
-    if problem.warmup and link != problem.channel:
+    planned = isinstance(link, Channel) and link.with_period(None) == problem.channel.with_period(None)
+    if problem.warmup and not planned:
         raise ValueError("a warm start knows a past that came over the planned link; behind another one use start=None")
     if isinstance(link, Trace):
         link = link.fit(period_ms or problem.period_ms, horizon=problem.horizon)
@@ -200,7 +201,7 @@ def relay_of(
                 f"{link.trace.source} has {len(link.late)} ticks, fewer than an episode: {problem.horizon}"
             )
         return Recorded(link.late, link.lost, in_order)
-    if not isinstance(link, DelayChannel | LossChannel | Lossy):
+    if not isinstance(link, Channel):
         raise TypeError(f"link is of type {type(link).__name__}, expected a channel, a Trace or its fit")
     problem.behind(link)  # refused here if it does not fit
     return link

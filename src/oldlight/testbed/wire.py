@@ -20,7 +20,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from oldlight import files
-from oldlight.model.channels import Channel, ConstantDelay, LossChannel, Lossy
+from oldlight.model.channels import Channel
 from oldlight.model.problem import ImpairedMDP
 
 Message = dict[str, Any]
@@ -173,9 +173,8 @@ class Delays:
         self.setup, problem, link = setup, setup.problem, setup.link
         if isinstance(link, Recorded):
             return
-        delay = link.delay if isinstance(link, Lossy) else ConstantDelay(0) if isinstance(link, LossChannel) else link
-        self.loss = link.loss if isinstance(link, Lossy) else link if isinstance(link, LossChannel) else None
-        self.law = delay.law(problem.horizon, problem.n_states, problem.n_actions)
+        self.loss = link.loss
+        self.law = link.delay.law(problem.horizon, problem.n_states, problem.n_actions)
 
     def begin(self, episode: int) -> None:
         setup, H = self.setup, self.setup.problem.horizon

@@ -195,7 +195,7 @@ class Fit:
 
     def to_dict(self, deadline: int | None = None) -> dict[str, Any]:
         """Everything as plain JSON values, with the channel, or that of a deadline."""
-        from oldlight.registry import channel_data
+        from oldlight.model.channels.text import channel_data
 
         return {
             "trace": self.trace.to_dict(),
@@ -329,7 +329,7 @@ def save_channel(path: str | Path, channel: Channel) -> Path:
     """Write any channel as a JSON file, which the words `file:PATH` read."""
     import json
 
-    from oldlight.registry import channel_data
+    from oldlight.model.channels.text import channel_data
 
     return checks.write_text(path, json.dumps(channel_data(channel), indent=1) + "\n")
 

@@ -4,20 +4,18 @@
 written out for one process. What the delay and the loss of a channel mean is said in `delays`.
 """
 
-from oldlight.model.channels.channel import Link, steps_of
+from oldlight.model.channels.channel import Channel, steps_of
 from oldlight.model.channels.delays import (
     BernoulliDelay,
     CappedDelay,
-    Channel,
     ConstantDelay,
     DelayChannel,
     EmpiricalDelay,
     GeometricDelay,
     HeavyTailedDelay,
-    Lossy,
     StochasticDelay,
 )
-from oldlight.model.channels.losses import BurstyLoss, Loss, LossChannel
+from oldlight.model.channels.losses import BurstyLoss, Loss, LossChannel, Lossy
 
 __all__ = [
     "BernoulliDelay",
@@ -29,7 +27,6 @@ __all__ = [
     "EmpiricalDelay",
     "GeometricDelay",
     "HeavyTailedDelay",
-    "Link",
     "Loss",
     "LossChannel",
     "Lossy",

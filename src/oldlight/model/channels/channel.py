@@ -1,24 +1,58 @@
-"""What all channels share: a control period, so that steps can be read as milliseconds."""
+"""What all channels share: a delay part, a loss part, and a control period, so that steps can be read as milliseconds."""
 
 from __future__ import annotations
 
 import copy
+import dataclasses
 import math
-from typing import Self
+from typing import TYPE_CHECKING, Any, Self
 
 from oldlight import checks
 
+if TYPE_CHECKING:
+    from oldlight.model.channels.delays import DelayChannel
+    from oldlight.model.channels.losses import LossChannel
 
-class Link:
-    """Base of all channels. A channel may carry the control period, so that its steps can be read as milliseconds."""
+
+class Channel:
+    """Base of all channels: `delay` says how late observations are, `loss` which of them are lost (None: none is).
+
+    A channel may carry the control period, so that its steps can be read as milliseconds. Two channels are equal if they are of one
+    class with the same parameters and the same control period. Derive a channel of your own from `DelayChannel` or `LossChannel`; as
+    a ``dataclass(frozen=True, eq=False)`` it is compared in this way, otherwise as you define it (by default it equals itself only).
+    """
 
     period_ms: float | None = None
 
-    def with_period(self, period_ms: float) -> Self:
-        """The same channel with a control period of `period_ms` milliseconds a step."""
+    if TYPE_CHECKING:
+
+        @property
+        def delay(self) -> DelayChannel:
+            """The delay part; a delay of zero steps for a channel that only loses."""
+
+        @property
+        def loss(self) -> LossChannel | None:
+            """The loss part, or None for a channel that loses nothing."""
+
+    def with_period(self, period_ms: float | None) -> Self:
+        """The same channel with a control period of `period_ms` milliseconds a step, or with none."""
         same = copy.copy(self)
-        object.__setattr__(same, "period_ms", checks.positive("period_ms", period_ms))
+        object.__setattr__(same, "period_ms", None if period_ms is None else checks.positive("period_ms", period_ms))
         return same
+
+    def _parameters(self) -> tuple[Any, ...]:
+        """What two equal channels of one class have in common, beside the control period."""
+        if dataclasses.is_dataclass(self):
+            return tuple(getattr(self, field.name) for field in dataclasses.fields(self))
+        return (id(self),)
+
+    def __eq__(self, other: object) -> bool:
+        if not isinstance(other, Channel) or type(self) is not type(other):
+            return NotImplemented
+        return self.period_ms == other.period_ms and self._parameters() == other._parameters()
+
+    def __hash__(self) -> int:
+        return hash((type(self).__name__, self.period_ms, self._parameters()))
 
 
 def steps_of(delay_ms: float, period_ms: float) -> int:

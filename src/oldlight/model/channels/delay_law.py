@@ -31,6 +31,8 @@ class DelayLaw:
     interarrival: Floats
     longest_delay: int
 
+    cap = checks.renamed_property("cap", "longest_delay")
+
     @cached_property
     def at_risk(self) -> Floats:
         """P(Δ_i ≥ δ | s, a), axes (i, s, a, δ)."""

@@ -32,15 +32,22 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from oldlight import checks
-from oldlight.model.channels.channel import Link, steps_of
+from oldlight.model.channels.channel import Channel, steps_of
 from oldlight.model.channels.delay_law import DelayLaw, fold
-from oldlight.model.channels.losses import BurstyLoss, Loss, LossChannel, chances
 
 Floats = NDArray[np.float64]
 
 
-class DelayChannel(Link):
+class DelayChannel(Channel):
     """Base of the channels that delay: a subclass says how to write itself out as a `DelayLaw`."""
+
+    @property
+    def delay(self) -> DelayChannel:
+        return self
+
+    @property
+    def loss(self) -> None:
+        return None
 
     def law(self, horizon: int, n_states: int, n_actions: int) -> DelayLaw:
         raise TypeError(f"{type(self).__name__} does not define law(horizon, n_states, n_actions)")
@@ -73,7 +80,7 @@ def _write_out(first: Floats, interarrival: Floats, H: int, S: int, A: int, *, w
     return DelayLaw(H, fold(first, H), fold(interarrival.reshape(shape), H), H)
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class ConstantDelay(DelayChannel):
     """Every observation is exactly d steps late."""
 
@@ -113,13 +120,8 @@ class StochasticDelay(DelayChannel):
     def law(self, horizon: int, n_states: int, n_actions: int) -> DelayLaw:
         return _write_out(self.first, self.interarrival, horizon, n_states, n_actions, who=type(self).__name__)
 
-    def __eq__(self, other: object) -> bool:
-        if not isinstance(other, StochasticDelay):
-            return NotImplemented
-        return np.array_equal(self.interarrival, other.interarrival) and np.array_equal(self.first, other.first)
-
-    def __hash__(self) -> int:
-        return hash((self.interarrival.tobytes(), self.first.tobytes()))
+    def _parameters(self) -> tuple[Any, ...]:
+        return (self.interarrival.shape, self.interarrival.tobytes(), self.first.tobytes())
 
     def __repr__(self) -> str:
         shape, first = self.interarrival.shape, np.round(self.first, 6).tolist()
@@ -127,7 +129,7 @@ class StochasticDelay(DelayChannel):
         return f"StochasticDelay({shown}, first={first})"
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class _IndependentDelay(DelayChannel):
     """A law of Δ that is the same everywhere; `first` is a pmf of d_0, or "same" for the law of Δ itself."""
 
@@ -154,7 +156,7 @@ def _check_first(who: str, first: Any) -> Any:
     return tuple(float(x) for x in checks.probability_rows(f"{who}: first", first, ("d",)))
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class GeometricDelay(_IndependentDelay):
     """P(Δ = k) = p·(1−p)^k: at each step the next observation arrives with probability p.
 
@@ -178,7 +180,7 @@ class GeometricDelay(_IndependentDelay):
         return np.asarray((1.0 - self.p) ** k, dtype=np.float64)
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class HeavyTailedDelay(_IndependentDelay):
     """P(Δ ≥ k) = (1 + k/scale)^(−alpha): a Lomax (Pareto II) law in whole steps; its mean is infinite for alpha ≤ 1."""
 
@@ -195,7 +197,7 @@ class HeavyTailedDelay(_IndependentDelay):
         return np.asarray((1.0 + k / self.scale) ** (-self.alpha), dtype=np.float64)
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class BernoulliDelay(DelayChannel):
     """The paper's experiment: d_0 = 0, Δ ∈ {0, 1} with P(Δ = 0) = p_zero for the first `steps` steps, 0 afterwards."""
 
@@ -246,13 +248,8 @@ class EmpiricalDelay(DelayChannel):
     def law(self, horizon: int, n_states: int, n_actions: int) -> DelayLaw:
         return _write_out(self.first, self.interarrival, horizon, n_states, n_actions, who="EmpiricalDelay")
 
-    def __eq__(self, other: object) -> bool:
-        if not isinstance(other, EmpiricalDelay):
-            return NotImplemented
-        return np.array_equal(self.interarrival, other.interarrival) and np.array_equal(self.first, other.first)
-
-    def __hash__(self) -> int:
-        return hash((self.interarrival.tobytes(), self.first.tobytes()))
+    def _parameters(self) -> tuple[Any, ...]:
+        return (self.interarrival.shape, self.interarrival.tobytes(), self.first.tobytes())
 
     def __repr__(self) -> str:
         shown = [
@@ -286,7 +283,7 @@ def _histogram(name: str, values: Iterable[int] | Mapping[int, float]) -> Floats
     return checks.frozen(np.bincount(steps, weights) / sum(weights))
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class CappedDelay(DelayChannel):
     """Another delay channel with min(d_i, max_delay) in place of d_i."""
 
@@ -305,50 +302,3 @@ class CappedDelay(DelayChannel):
         if len(first) > longest_delay + 1:
             first = checks.frozen(np.append(first[:longest_delay], first[longest_delay:].sum()))
         return DelayLaw(horizon, first, inner.interarrival, longest_delay)
-
-
-@dataclass(frozen=True, init=False)
-class Lossy(Link):
-    """Late and lossy: each observation is lost, or travels with `delay`. Give seen = λ, rate = 1 − λ, or loss = a channel."""
-
-    delay: DelayChannel
-    loss: LossChannel
-
-    def __init__(
-        self,
-        delay: DelayChannel,
-        *,
-        seen: ArrayLike | None = None,
-        rate: ArrayLike | None = None,
-        loss: LossChannel | None = None,
-    ) -> None:
-        if not isinstance(delay, DelayChannel):
-            hint = f"; did you mean ConstantDelay({delay})?" if isinstance(delay, int) else ""
-            raise TypeError(f"Lossy: delay is of type {type(delay).__name__}, expected a delay channel{hint}")
-        if sum(x is not None for x in (seen, rate, loss)) != 1:
-            raise ValueError("Lossy takes exactly one of seen=λ, rate=1−λ and loss=Loss(...) or BurstyLoss(...)")
-        if loss is None:
-            loss = Loss(seen=chances("Lossy", seen, rate))
-        elif not isinstance(loss, LossChannel):
-            raise TypeError(f"Lossy: loss is of type {type(loss).__name__}, expected Loss(...) or BurstyLoss(...)")
-        object.__setattr__(self, "delay", delay)
-        object.__setattr__(self, "loss", loss)
-
-
-Channel = DelayChannel | LossChannel | Lossy
-
-__all__ = [
-    "BernoulliDelay",
-    "BurstyLoss",
-    "CappedDelay",
-    "Channel",
-    "ConstantDelay",
-    "DelayChannel",
-    "EmpiricalDelay",
-    "GeometricDelay",
-    "HeavyTailedDelay",
-    "Loss",
-    "LossChannel",
-    "Lossy",
-    "StochasticDelay",
-]

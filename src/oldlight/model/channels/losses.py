@@ -1,4 +1,4 @@
-"""Channels that lose observations: one by one (`Loss`), or in bursts (`BurstyLoss`). See `oldlight.model.channels`."""
+"""Channels that lose observations: one by one (`Loss`), in bursts (`BurstyLoss`), or beside a delay (`Lossy`). See `oldlight.model.channels`."""
 
 from __future__ import annotations
 
@@ -8,18 +8,36 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from oldlight import checks
-from oldlight.model.channels.channel import Link
+from oldlight.model.channels.channel import Channel
+from oldlight.model.channels.delays import ConstantDelay, DelayChannel
 
 Floats = NDArray[np.float64]
 
 
-class LossChannel(Link):
-    """Base of the channels that lose: `arrival_probabilities(H)` are the chances to be seen, `lost` draws what is lost in n episodes."""
+class LossChannel(Channel):
+    """Base of the channels that lose: `arrival_probabilities(H)` are those of each step, `lost` draws what is lost in n episodes."""
 
     independent = True  # is each observation lost independently of the others?
 
+    @property
+    def delay(self) -> DelayChannel:
+        return ConstantDelay(0)
+
+    @property
+    def loss(self) -> LossChannel:
+        return self
+
     def arrival_probabilities(self, horizon: int) -> Floats:
-        raise TypeError(f"{type(self).__name__} does not define rates(horizon)")
+        """λ_h for h = 0..H−1."""
+        if type(self).rates is not LossChannel.rates:  # a channel of one's own, written for the old name
+            checks.renamed(f"{type(self).__name__}.rates", "arrival_probabilities")
+            return self.rates(horizon)
+        raise TypeError(f"{type(self).__name__} does not define arrival_probabilities(horizon)")
+
+    def rates(self, horizon: int) -> Floats:
+        """The old name of `arrival_probabilities`."""
+        checks.renamed(f"{type(self).__name__}.rates", f"{type(self).__name__}.arrival_probabilities")
+        return self.arrival_probabilities(horizon)
 
     def lost(self, rng: np.random.Generator, horizon: int, n: int) -> NDArray[np.bool_]:
         """Axes (h, episode)."""
@@ -40,7 +58,7 @@ def chances(who: str, seen: ArrayLike | None, rate: ArrayLike | None) -> float |
     return float(chance) if values.ndim == 0 else tuple(float(x) for x in chance)
 
 
-@dataclass(frozen=True, init=False)
+@dataclass(frozen=True, init=False, eq=False)
 class Loss(LossChannel):
     """Each observation is seen at once with probability λ_h, or lost for good (and the agent knows).
 
@@ -66,7 +84,7 @@ class Loss(LossChannel):
         return checks.frozen(np.broadcast_to(values, (horizon,)))
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class BurstyLoss(LossChannel):
     """Gilbert–Elliott: the link is good or bad, changes with the given chances each step, and loses accordingly.
 
@@ -105,3 +123,31 @@ class BurstyLoss(LossChannel):
                 bad = np.where(bad, change[h] >= self.to_good, change[h] < self.to_bad)
             out[h] = draw[h] >= np.where(bad, self.seen_bad, self.seen_good)
         return out
+
+
+@dataclass(frozen=True, init=False, eq=False)
+class Lossy(Channel):
+    """Late and lossy: each observation is lost, or travels with `delay`. Give seen = λ, rate = 1 − λ, or loss = a channel."""
+
+    delay: DelayChannel
+    loss: LossChannel
+
+    def __init__(
+        self,
+        delay: DelayChannel,
+        *,
+        seen: ArrayLike | None = None,
+        rate: ArrayLike | None = None,
+        loss: LossChannel | None = None,
+    ) -> None:
+        if not isinstance(delay, DelayChannel):
+            hint = f"; did you mean ConstantDelay({delay})?" if isinstance(delay, int) else ""
+            raise TypeError(f"Lossy: delay is of type {type(delay).__name__}, expected a delay channel{hint}")
+        if sum(x is not None for x in (seen, rate, loss)) != 1:
+            raise ValueError("Lossy takes exactly one of seen=λ, rate=1−λ and loss=Loss(...) or BurstyLoss(...)")
+        if loss is None:
+            loss = Loss(seen=chances("Lossy", seen, rate))
+        elif not isinstance(loss, LossChannel):
+            raise TypeError(f"Lossy: loss is of type {type(loss).__name__}, expected Loss(...) or BurstyLoss(...)")
+        object.__setattr__(self, "delay", delay)
+        object.__setattr__(self, "loss", loss)

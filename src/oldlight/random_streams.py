@@ -1,0 +1,56 @@
+"""Random seeds: the one place where `seed=` of a call is read.
+
+Every call that draws makes its generators from one whole number, with `numpy.random.SeedSequence(number, spawn_key=...)`: one stream for
+each purpose (the process, the link, the policy, the learner). `seed_number` gives that number for whatever may stand after `seed=`.
+"""
+
+from __future__ import annotations
+
+from typing import TypeAlias
+
+import numpy as np
+
+from oldlight import checks
+
+Seed: TypeAlias = int | np.random.SeedSequence | np.random.Generator
+LARGEST = 2**63 - 1  # fits in every file format
+
+
+def seed_number(seed: Seed, *, must_repeat: str | None = None) -> int:
+    """The whole number from which the random streams of a call are made.
+
+    Parameters
+    ----------
+    seed : int, SeedSequence or Generator
+        A whole number ≥ 0 stands for itself, and `SeedSequence(5)` for 5. Another SeedSequence (a spawned one, say) gives a number that
+        depends on its entropy and spawn key only. A Generator draws one number, so a second call with it gives other results.
+    must_repeat : str, optional
+        What needs the same number again later or elsewhere, e.g. "checkpoint="; a Generator is then refused.
+
+    Returns
+    -------
+    int
+        In 0..2**63−1 unless a larger int was given.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from oldlight.random_streams import seed_number
+    >>> seed_number(5), seed_number(np.random.SeedSequence(5))
+    (5, 5)
+    >>> generator = np.random.default_rng(0)
+    >>> seed_number(generator) == seed_number(generator)
+    False
+    """
+    if isinstance(seed, np.random.Generator):
+        if must_repeat is not None:
+            raise ValueError(
+                f"seed is a Generator, which gives another number each time; with {must_repeat} the seed must be an int or a SeedSequence"
+            )
+        return int(seed.integers(LARGEST, endpoint=True))
+    if isinstance(seed, np.random.SeedSequence):
+        entropy = seed.entropy
+        if not seed.spawn_key and isinstance(entropy, int | np.integer) and entropy <= LARGEST:
+            return int(entropy)
+        return int(seed.generate_state(1, np.uint64)[0] >> np.uint64(1))
+    return checks.whole("seed", seed)

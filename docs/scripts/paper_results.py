@@ -70,10 +70,8 @@ def paired(found: Sequence[Result], one: str, other: str) -> str:
 
 def parts(block: dict[str, list[Result]]) -> dict[str, str]:
     """What docs/paper.md shows of the blocks that are there, by the name of its marks."""
-    cells = {r.id: r.seconds for found in block.values() for r in found}
-    made = {
-        "cells": f"{len(cells)} cells, together {sum(cells.values()) / 60:,.0f} minutes of work on one core of the machine that ran them."
-    }
+    cells = {r.id for found in block.values() for r in found}
+    made = {"cells": f"{len(cells)} cells."}
     if all(name in block for name in ("figure", "printed", "known law", "fixed D")):
         figure, grown = block["figure"], growth(block["figure"], block["fixed D"])
         made |= {

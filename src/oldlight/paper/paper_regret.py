@@ -135,12 +135,15 @@ def share_of_bonus(found: Sequence[Growth]) -> str:
     """Of how much of the growth with delay the bonus's √(H∧D) is the reason, in words."""
     told = []
     for process in dict.fromkeys(g.process for g in found):
-        shares = [g.share for g in found if g.process == process and g.share is not None]
-        flat = [g.channel for g in found if g.process == process and g.share is None]
+        mine = [g for g in found if g.process == process]
         words = []
-        if shares:
-            words.append(f"{min(shares):.0%} to {max(shares):.0%} of the growth with delay is the bonus's own √(H∧D)")
-        if flat:
+        for kind, random in (("constant", False), ("stochastic", True)):
+            shares = [g.share for g in mine if g.share is not None and _random(g.channel) == random]
+            if shares:
+                words.append(
+                    f"{min(shares):.0%} to {max(shares):.0%} of the growth with {kind} delays is the bonus's own √(H∧D)"
+                )
+        if flat := [g.channel for g in mine if g.share is None]:
             words.append(f"the regret does not grow from no delay to {', '.join(flat)}")
         told.append(f"On {process} {'; '.join(words)}.")
     return " ".join(told)

@@ -29,12 +29,13 @@ import numpy as np
 
 from oldlight import checks
 from oldlight.learners.augmented_table import AugmentedTable, grown
-from oldlight.learners.base import Episode, Setting
+from oldlight.learners.base import Learner, Setting
+from oldlight.model.episode import Episode
 from oldlight.model.information import Information
 from oldlight.model.policies import TablePolicy
 
 
-class AugmentedQLearning:
+class AugmentedQLearning(Learner):
     """Optimistic Q-learning on the augmented table; see the module's text."""
 
     def __init__(self, c: float = 0.005, *, pooled: bool = False) -> None:

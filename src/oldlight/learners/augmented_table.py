@@ -8,9 +8,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from oldlight.checks import TooLarge
-from oldlight.learners.base import Episode, Setting
+from oldlight.learners.base import Setting
 from oldlight.learners.delayed_ucbvi import rewards_in_unit_interval
 from oldlight.machine import default_limit, format_bytes
+from oldlight.model.episode import Episode
 from oldlight.model.information import Information
 from oldlight.model.policies import TablePolicy
 from oldlight.planning.delay import action_type

@@ -45,7 +45,8 @@ from numpy.typing import NDArray
 
 from oldlight import checks
 from oldlight.learners.augmented_table import AugmentedTable, grown
-from oldlight.learners.base import Episode, Setting
+from oldlight.learners.base import Learner, Setting
+from oldlight.model.episode import Episode
 from oldlight.model.information import Information
 from oldlight.model.policies import TablePolicy
 
@@ -56,7 +57,7 @@ Ints = NDArray[np.int64]
 _OUTCOMES = ("owner", "follow", "times", "link", "back")
 
 
-class AugmentedUCBVI:
+class AugmentedUCBVI(Learner):
     """UCBVI on the augmented table; see the module's text for the options."""
 
     def __init__(

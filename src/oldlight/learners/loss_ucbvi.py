@@ -51,8 +51,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from oldlight import checks
-from oldlight.learners.base import Episode, Setting
+from oldlight.learners.base import Learner, Setting
 from oldlight.learners.optimistic_planning import left_to_earn, lost_and_never_late
+from oldlight.model.episode import Episode
 from oldlight.model.information import Information
 from oldlight.model.policies import BlackoutPolicy
 
@@ -65,7 +66,7 @@ OTHERS = ("corner", "level", "shown", "sizes", "draws", "sequences")
 FIRST = 1024
 
 
-class LossUCBVI:
+class LossUCBVI(Learner):
     """Algorithm 3; see the module's text, and `loss_ucbvi_kernels` for the arrays."""
 
     def __init__(self, *, c: float = DEFAULT, replan: str = "full", clip: str = "remaining") -> None:
@@ -100,7 +101,7 @@ class LossUCBVI:
         self._policy = BlackoutPolicy(self.sequences.copy(), A, 0, self.act)
 
     @property
-    def estimate(self) -> float:
+    def estimate(self) -> float:  # type: ignore[override]
         """The optimistic value of the start."""
         return float(self.value[0])
 

@@ -70,10 +70,11 @@ class AugmentedQLearning(Learner):
         self._make_room()
         table, H = self.table, self.setting.horizon
         n = table.walk(episode)
-        values = (table.shape, table.cells(), table.rules, self.visits, self.q, self.left)
+        values = (table.shape, table.cells(), table.rules, kernels.Values(self.visits, self.q, self.left))
+        moves = kernels.Moves(table.moves, n, table.path, self.times)
         scale = self.c * float(np.sqrt(H**3 * self.setting.log_term))
-        kernels.update(*values, table.moves, n, table.path, scale, self.times, table.rng, table.actions)
-        self.estimate = kernels.start_value(*values, table.weights, self.now)
+        kernels.update(*values, moves, scale, table.rng, table.actions)
+        self.estimate = kernels.start_value(*values, self.now)
         self._policy = table.policy()
 
     def _make_room(self) -> None:

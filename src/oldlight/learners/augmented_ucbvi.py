@@ -109,11 +109,12 @@ class AugmentedUCBVI(Learner):
     def _plan(self) -> None:
         from oldlight.kernels import augmented_ucbvi as kernels
 
-        table, setting = self.table, self.setting
+        table = self.table
+        bonus = kernels.Bonus(self.c, self.setting.log_term, self.bonus == "bernstein")
+        plan = kernels.Plan(self.values, table.actions)
         self.estimate = kernels.plan(
-            table.shape, table.cells(), self._counts(), table.rules, self._work(), self.c, setting.log_term,
-            self.bonus == "bernstein", table.weights, self.values, table.rng, table.actions,
-        )  # fmt: skip
+            table.shape, table.cells(), self._counts(), table.rules, self._work(), bonus, plan, table.rng
+        )
         self._policy = table.policy()
 
     def _counts(self) -> Any:

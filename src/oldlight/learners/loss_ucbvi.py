@@ -117,18 +117,23 @@ class LossUCBVI(Learner):
         self._make_room(H)
         self.episodes += 1
         path = np.empty(H, dtype=np.int64)
-        tree = (self.nodes, self.child, self.count, self.first, self.entries, self.value)
-        kernels.count_episode(
-            episode.states, episode.actions, *tree, self.corner, self.level, self.shown, self.top, self.sizes, path
-        )
+        tree, rules = self._arrays()
+        kernels.count_episode(episode.states, episode.actions, tree, path)
         key = int(self.rng.integers(2**62))
         self.draws = self.rng.integers(self.setting.n_actions, size=self.draws.shape)
-        kernels.plan(
-            self.replan == "full", path, key, self.draws, self.sequences, self.episodes, self.c, self.iota,
-            self.setting.rewards, *tree, self.choice, self.corner, self.level, self.shown, self.top,
-        )  # fmt: skip
+        kernels.plan(tree, rules, self.replan == "full", path, key, self.draws, self.sequences)
         if not np.array_equal(self.sequences, self._policy.sequences):
             self._policy = BlackoutPolicy(self.sequences.copy(), self.setting.n_actions, 0, self.act)
+
+    def _arrays(self) -> tuple[Any, Any]:
+        """The tree and the rules, as the kernels read them."""
+        from oldlight.kernels import loss_ucbvi as kernels
+
+        tree = kernels.Tree(
+            self.nodes, self.child, self.count, self.first, self.entries, self.value, self.choice, self.corner, self.level,
+            self.shown, self.top, self.sizes,
+        )  # fmt: skip
+        return tree, kernels.Rules(self.episodes, self.c, self.iota, self.setting.rewards)
 
     def policy(self) -> BlackoutPolicy:
         return self._policy
@@ -144,6 +149,14 @@ class LossUCBVI(Learner):
         for a in info.queue:
             i = int(self.child[i, a]) if i >= 0 else -1
         return i
+
+    def q_values(self, node: int) -> Floats:
+        """Q_h(τ, a) of a visited information state for each a, shape (A,)."""
+        from oldlight.kernels import loss_ucbvi as kernels
+
+        q = np.empty(self.setting.n_actions)
+        kernels.q_values(node, *self._arrays(), q)
+        return q
 
     def next_states(self, info: Information | None, a: int = 0) -> Ints:
         """N_h(τ, a, s2) for each s2; `info` None: the first states seen."""

@@ -17,6 +17,7 @@ import oldlight as ol
 from oldlight.learners import LearningRun, Setting, learn
 from oldlight.planning import evaluation
 from oldlight.registry import learner_names, learner_of
+from oldlight.testing import check_learner
 
 K, STOP = 16, 6  # episodes, and those before an interruption
 
@@ -162,25 +163,8 @@ def test_contract(name: str, options: dict[str, Any], where: str, tmp_path: Path
 
 @pytest.mark.parametrize(("name", "options", "where"), CASES)
 def test_between_two_episodes_the_answers_are_one_policy(name: str, options: dict[str, Any], where: str) -> None:
-    """`act` answers wherever the learner can come, as `policy()` does, the same each time, and draws nothing."""
-    problem = PROBLEMS[where]
-    learner, rng = started(name, options, problem)
-    played: list[Any] = []
-    spy = learner_of("UniformRandom")
-    spy.see = played.append
-    learn(problem, spy, 4, seed=1, best=0.0, every=4)
-    for episode in [None, *played]:
-        if episode is not None:
-            learner.see(episode)
-        state = rng.bit_generator.state
-        policy = learner.policy()
-        for info, found in answers(problem, learner):
-            assert found.shape == (problem.n_actions,)
-            assert found.sum() == pytest.approx(1.0, abs=1e-12)
-            assert found.min() >= 0
-            assert np.array_equal(chances(learner.act(info), problem.n_actions), found)
-            assert np.array_equal(policy.probabilities(info), found)
-        assert rng.bit_generator.state == state
+    """And one seed gives one run, and a run continues from its checkpoint: the checks that users have too."""
+    check_learner(learner_of(name, **options), PROBLEMS[where])
 
 
 @pytest.mark.parametrize(("name", "options", "where"), CASES)

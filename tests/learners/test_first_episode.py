@@ -79,7 +79,7 @@ def root_values(learner: DelayedUCBVI) -> Any:
 
     assert learner.greedy is not None
     q = np.empty(learner.setting.n_actions)
-    kernels.lookahead(0, -1, 0, 0, 0, 0, q, *learner.greedy._context(learner.model))
+    kernels.lookahead(kernels.Known(0, -1, 0, 0, 0, 0), q, *learner.greedy._arrays(learner.model))
     return q
 
 

@@ -171,10 +171,7 @@ def test_optimism_holds_with_the_constant_of_the_theory_and_fails_with_a_tiny_on
 def test_every_q_of_algorithm_3_is_optimistic_with_the_constant_of_the_theory(c: float) -> None:
     problem = tiny(5, S=2, H=2)
     plan, below, told = ol.solve(problem), 0, 0
-    from oldlight.kernels import loss_ucbvi as kernels
-
     truth = {info: plan.q(info) for info in everything_known(problem)}
-    q = np.empty(2)
     learner = begun(LossUCBVI(c=c, clip="H"), problem, episodes=20_000)
     for k, played in enumerate(at_random(problem, 20_000, seed=1)):
         learner.see(played)
@@ -183,10 +180,7 @@ def test_every_q_of_algorithm_3_is_optimistic_with_the_constant_of_the_theory(c:
                 i = learner.node(info)
                 if i < 0:
                     continue
-                kernels.q_values(
-                    i, k + 1, c, learner.iota, learner.setting.rewards, learner.nodes, learner.child, learner.count,
-                    learner.first, learner.entries, learner.value, learner.corner, learner.shown, learner.top, q,
-                )  # fmt: skip
+                q = learner.q_values(i)
                 below += int((q < best - 1e-12).sum())
                 told += int((q < 2.0).sum()) if k == 19_999 else 0
     if c < 0.01:

@@ -46,7 +46,7 @@ import numpy as np
 from oldlight import checks
 from oldlight.control.choice import Report, chooser
 from oldlight.control.policy_arrays import Tables, tables_of
-from oldlight.learners.base import Episode
+from oldlight.model.episode import Episode
 from oldlight.model.information import Information
 from oldlight.model.policies import Policy
 from oldlight.model.problem import ImpairedMDP, checked_problem

@@ -22,10 +22,11 @@ from oldlight import checks
 from oldlight.envs.fixed_length import FixedLength
 from oldlight.envs.impaired_observation import ImpairedObservation
 from oldlight.envs.tabular import TabularEnv
-from oldlight.learners.base import Episode, Learner, Setting
+from oldlight.learners.base import LearnerLike, Setting, current_policy
+from oldlight.model.episode import Episode
 from oldlight.model.information import Information, Layout
 from oldlight.model.mdp import TabularMDP
-from oldlight.model.policies import FunctionPolicy, Policy, as_chances, not_a_policy
+from oldlight.model.policies import Policy, as_chances, not_a_policy
 from oldlight.model.problem import ImpairedMDP
 
 Floats = NDArray[np.float64]
@@ -115,7 +116,7 @@ class _Stage:
 
 def learn_in(
     env: gym.Env[Any, Any],
-    learner: Learner,
+    learner: LearnerLike,
     episodes: int,
     *,
     seed: int,
@@ -134,8 +135,7 @@ def learn_in(
     learner.start(Setting.of(of, K, checks.probability("failure", failure), layout), streams[0])
     returns = np.zeros(K)
     for k in range(K):
-        policy = learner.policy() if hasattr(learner, "policy") else FunctionPolicy(learner.act, of.n_actions)
-        returns[k], revealed = stage.play(policy, streams[1], seed if k == 0 else None)
+        returns[k], revealed = stage.play(current_policy(learner, of.n_actions), streams[1], seed if k == 0 else None)
         learner.see(stage.episode(revealed))
     return returns
 

@@ -1,11 +1,30 @@
 # mypy: ignore-errors
 """The compiled loop of Q-learning on the augmented table; `learners.augmented_q_learning` says what it computes, and
-`learners.augmented_kernels` what Shape, Cells, Rules and moves are."""
+`kernels.augmented_ucbvi` what Shape, Cells, Rules and moves are."""
+
+from typing import Any, NamedTuple
 
 import numba as nb
 import numpy as np
 
 from oldlight.kernels.augmented_ucbvi import NODE, ROOT, begin, last, pick, restricted
+
+
+class Values(NamedTuple):
+    """visits[i, a]; q[h, i, a] when pooled, otherwise q[0, i, a]; left[i]: what is left after the last action."""
+
+    visits: Any
+    q: Any
+    left: Any
+
+
+class Moves(NamedTuple):
+    """The first n moves of an episode, its path, and space for the count of each move."""
+
+    moves: Any
+    n: int
+    path: Any
+    times: Any
 
 
 @nb.njit(nogil=True, cache=True)
@@ -19,27 +38,27 @@ def _left(shape, cells, rules, left, i):
 
 
 @nb.njit(nogil=True, cache=True)
-def _weigh(shape, cells, rules, visits, q, left, h, i, x):
+def _weigh(shape, cells, rules, values, h, i, x):
     """Fills x with the values of the actions at cell i and time h, and returns the largest."""
     g = cells.group[i]
     H, m, wait = len(shape.root), shape.length[g], shape.wait[g]
     if shape.kind[g] == NODE and h == H - 1:
-        last(shape, cells, rules, left, m, wait, cells.local[i], x)
+        last(shape, cells, rules, values.left, m, wait, cells.local[i], x)
     else:
         cap = rules.remaining[max(h - m, 0) + (1 if wait > 0 and shape.kind[g] == NODE else 0)]
-        row = q[h if rules.pooled else 0]
+        row = values.q[h if rules.pooled else 0]
         for a in range(len(x)):
-            x[a] = cap if visits[i, a] == 0 else min(cap, row[i, a])
+            x[a] = cap if values.visits[i, a] == 0 else min(cap, row[i, a])
     restricted(rules, h, x)
     return x.max()
 
 
 @nb.njit(nogil=True, cache=True)
-def _take(shape, cells, rules, visits, q, left, h, i, a, j, times, bonus, x):
+def _take(shape, cells, rules, values, h, i, a, j, times, bonus, x):
     """One move from cell i to cell j, taken as one of time h: Q ← (1 − α)·Q + α·(r + V + b)."""
     g = cells.group[i]
     H, A, m, wait, t = len(shape.root), len(x), shape.length[g], shape.wait[g], h - shape.length[g]
-    row = q[h if rules.pooled else 0]
+    row = values.q[h if rules.pooled else 0]
     r = 0.0
     if shape.kind[g] == ROOT:
         known = h < H - 1 and (h + 1 >= shape.node.shape[1] or shape.node[h + 1, h + 1, 0] < 0)
@@ -49,9 +68,9 @@ def _take(shape, cells, rules, visits, q, left, h, i, a, j, times, bonus, x):
             local = cells.local[i]
             r = rules.rewards[t, local // shape.powers[m], a if m == 0 else local % A]
     if h == H - 1:
-        v = _left(shape, cells, rules, left, j)
+        v = _left(shape, cells, rules, values.left, j)
     else:
-        v = _weigh(shape, cells, rules, visits, q, left, h + 1, j, x)
+        v = _weigh(shape, cells, rules, values, h + 1, j, x)
     if known:
         row[i, a] = r + v
     else:
@@ -60,12 +79,14 @@ def _take(shape, cells, rules, visits, q, left, h, i, a, j, times, bonus, x):
 
 
 @nb.njit(nogil=True, cache=True)
-def update(shape, cells, rules, visits, q, left, moves, n, path, bonus, times, rng, table):
+def update(shape, cells, rules, values, episode, bonus, rng, table):
     """Take the moves of one episode into the values, last time first, and write the policy where it can have changed.
 
     bonus: c·√(H³·ι). When pooled, every move is one of every time at which its cell can stand.
     """
     H, _, A = rules.rewards.shape
+    visits, left = values.visits, values.left
+    moves, n, path, times = episode
     x = np.empty(A)
     begin = n - (H - 1)  # moves begin + k: of time H − 2 − k
     for e in range(n):
@@ -75,7 +96,7 @@ def update(shape, cells, rules, visits, q, left, moves, n, path, bonus, times, r
         i, j = moves[e, 0], moves[e, 2]
         g = cells.group[i]
         if shape.kind[g] == ROOT:
-            _take(shape, cells, rules, visits, q, left, H - 1, i, moves[e, 1], j, times[e], bonus, x)
+            _take(shape, cells, rules, values, H - 1, i, moves[e, 1], j, times[e], bonus, x)
             continue
         t = H - shape.length[g]
         r = rules.rewards[t, cells.local[i] // shape.powers[H - t], cells.local[i] % A] if t >= 0 else 0.0
@@ -87,18 +108,18 @@ def update(shape, cells, rules, visits, q, left, moves, n, path, bonus, times, r
             g = cells.group[i]
             mine = h == H - 2 - (e - begin)
             if mine or (rules.pooled and shape.kind[g] == NODE and shape.node[h, shape.length[g], shape.wait[g]] == g):
-                _take(shape, cells, rules, visits, q, left, h, i, moves[e, 1], moves[e, 2], times[e], bonus, x)
+                _take(shape, cells, rules, values, h, i, moves[e, 1], moves[e, 2], times[e], bonus, x)
     for h in range(H):
         i = path[h]
         g = cells.group[i]
         if shape.kind[g] == ROOT:
-            _weigh(shape, cells, rules, visits, q, left, h, i, x)
+            _weigh(shape, cells, rules, values, h, i, x)
             table[rules.root[h] + cells.local[i]] = pick(x, rng)[1]
             continue
         for u in range(H if rules.pooled else 1):
             hh = u if rules.pooled else h
             if shape.node[hh, shape.length[g], shape.wait[g]] == g:
-                _weigh(shape, cells, rules, visits, q, left, hh, i, x)
+                _weigh(shape, cells, rules, values, hh, i, x)
                 table[rules.offset[hh, shape.length[g], shape.wait[g]] + cells.local[i]] = pick(x, rng)[1]
     for e in range(begin):  # the last action, wherever the queue that is left begins the same way
         i = moves[e, 0]
@@ -112,22 +133,22 @@ def update(shape, cells, rules, visits, q, left, moves, n, path, bonus, times, r
             g = shape.node[H - 1, m, wait]
             k = cells.number[shape.base[g] + s * shape.powers[m] + code] if g >= 0 else -1
             if k >= 0:
-                _weigh(shape, cells, rules, visits, q, left, H - 1, k, x)
+                _weigh(shape, cells, rules, values, H - 1, k, x)
                 table[rules.offset[H - 1, m, wait] + cells.local[k]] = pick(x, rng)[1]
 
 
 @nb.njit(nogil=True, cache=True)
-def start_value(shape, cells, rules, visits, q, left, weights, now):
+def start_value(shape, cells, rules, values, now):
     """The value of time 0; `now` is space for one value per cell."""
     x = np.empty(rules.rewards.shape[2])
     for m in range(shape.node.shape[1]):
         g = shape.node[0, m, 0]
         i = cells.newest[g] if g >= 0 else -1
         while i >= 0:
-            now[i] = _weigh(shape, cells, rules, visits, q, left, 0, i, x)
+            now[i] = _weigh(shape, cells, rules, values, 0, i, x)
             i = cells.sibling[i]
     if shape.root[0] >= 0:
         i = cells.newest[shape.root[0]]
         if i >= 0:
-            now[i] = _weigh(shape, cells, rules, visits, q, left, 0, i, x)
-    return begin(shape, cells, rules, weights, now)
+            now[i] = _weigh(shape, cells, rules, values, 0, i, x)
+    return begin(shape, cells, rules, now)

@@ -71,14 +71,32 @@ class Work(NamedTuple):
 
 class Rules(NamedTuple):
     """rewards[h, s, a]; remaining[t]: the most that steps t, t+1, .. can earn; pending: the actions that are under way
-    at the start; offset, root: where each information state stands in the policy's table; pooled."""
+    at the start; offset, root: where each information state stands in the policy's table; weights[0]: the probability that
+    nothing is seen at time 0, weights[1 + s]: that s is the newest visible state; warmup; pooled."""
 
     rewards: Any
     remaining: Any
     pending: Any
     offset: Any
     root: Any
-    pooled: Any
+    weights: Any
+    warmup: int
+    pooled: bool
+
+
+class Bonus(NamedTuple):
+    """Its constant, ι, and its form."""
+
+    c: float
+    iota: float
+    bernstein: bool
+
+
+class Plan(NamedTuple):
+    """values[h, i] when pooled, with what is left after the last action in row H; otherwise values[0, i]. table: the policy."""
+
+    values: Any
+    table: Any
 
 
 @nb.njit(nogil=True, cache=True)
@@ -98,14 +116,14 @@ def _meet(shape, cells, g, local):
 
 
 @nb.njit(nogil=True, cache=True)
-def walk(states, actions, arrivals, warmup, pooled, shape, cells, moves, path):
+def walk(states, actions, arrivals, rules, shape, cells, moves, path):
     """The moves of one revealed episode, those that end it first; path[h]: the cell at time h. Returns how many moves.
 
     What is left after the last action: step t of a queue of length j moves from (s_t, a_t..a_{t+j−1}) to
     (s_{t+1}, a_{t+1}..a_{t+j−1}). It counts only if s_{t+1} was not yet seen when the last of these actions was chosen:
     otherwise that action tells of it.
     """
-    H = len(shape.root)
+    H, warmup, pooled = len(shape.root), rules.warmup, rules.pooled
     A = shape.powers[1]
     n = 0
     for j in range(2, len(shape.rest)):
@@ -235,8 +253,9 @@ def _queue_before(shape, cells, counts, work, h, j):
 
 
 @nb.njit(nogil=True, cache=True)
-def _hoped(counts, i, a, v_next, c, H, iota, bernstein):
+def _hoped(counts, i, a, v_next, H, bonus):
     """Σ p̂·V plus the bonus, for a pair that was met."""
+    c, iota, bernstein = bonus
     n = counts.visits[i, a]
     total, square = 0.0, 0.0
     k = counts.first[i, a]
@@ -296,13 +315,10 @@ def restricted(rules, h, x):
 
 
 @nb.njit(nogil=True, cache=True)
-def plan(shape, cells, counts, rules, work, c, iota, bernstein, weights, values, rng, table):
-    """Optimistic value iteration over the queued cells and all that depends on them; writes their entries of `table`.
-
-    values[h, i] when pooled, with what is left after the last action in row H; otherwise values[0, i]. weights[0]: the
-    chance that nothing is seen at time 0; weights[1 + s]: that s is the newest visible state. Returns the value of the
-    start.
-    """
+def plan(shape, cells, counts, rules, work, bonus, plan, rng):
+    """Optimistic value iteration over the queued cells and all that depends on them; writes their values and their entries
+    of the policy. Returns the value of the start."""
+    values, table = plan
     H, _, A = rules.rewards.shape
     x = np.empty(A)
     row = H if rules.pooled else 0
@@ -320,7 +336,7 @@ def plan(shape, cells, counts, rules, work, c, iota, bernstein, weights, values,
             elif counts.visits[i, 0] == 0:
                 v = cap
             else:
-                v = min(cap, r + _hoped(counts, i, 0, left, c, H, iota, bernstein))
+                v = min(cap, r + _hoped(counts, i, 0, left, H, bonus))
             if v != left[i]:
                 left[i] = v
                 _queue_before(shape, cells, counts, work, H, i)
@@ -356,7 +372,7 @@ def plan(shape, cells, counts, rules, work, c, iota, bernstein, weights, values,
                     if certain:
                         x[a] = min(cap, r + v_next[counts.follow[counts.first[i, a]]])
                     else:
-                        x[a] = min(cap, r + _hoped(counts, i, a, v_next, c, H, iota, bernstein))
+                        x[a] = min(cap, r + _hoped(counts, i, a, v_next, H, bonus))
             restricted(rules, h, x)
             v, chosen = pick(x, rng)
             table[place] = chosen
@@ -365,12 +381,13 @@ def plan(shape, cells, counts, rules, work, c, iota, bernstein, weights, values,
                 _queue_before(shape, cells, counts, work, h, i)
             work.queued[row, i] = False
             i = work.after[row, i]
-    return begin(shape, cells, rules, weights, values[0])
+    return begin(shape, cells, rules, values[0])
 
 
 @nb.njit(nogil=True, cache=True)
-def begin(shape, cells, rules, weights, now):
+def begin(shape, cells, rules, now):
     """The value of time 0: everything that was not met is at what can be earned."""
+    weights = rules.weights
     total = rules.remaining[0]
     for m in range(shape.node.shape[1]):
         g = shape.node[0, m, 0]

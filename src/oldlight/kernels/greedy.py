@@ -7,12 +7,98 @@ estimates, and let everything be seen from then on (plain[h, s], optimistic valu
 so the smaller one is used. Ties are broken by a hash of (place, action, salt), a new salt each episode.
 """
 
+from typing import Any, NamedTuple
+
 import numba as nb
 import numpy as np
 
 from oldlight.kernels.episodes import GIVEN, begin, play
 
 MIXED = np.uint64(0x9E3779B97F4A7C15)
+
+
+class Model(NamedTuple):
+    """The estimates with their bonuses, axes as in `kernels.counts`; rewards[h, s, a]; remaining[t]: the most that steps t, t+1, ..
+    can earn; plain[h, s]: the bound without delay."""
+
+    successor: Any
+    weight: Any
+    n_next: Any
+    bonus: Any
+    theta: Any
+    theta_bonus: Any
+    known: Any
+    first_theta: Any
+    rho: Any
+    root_bonus: Any
+    rewards: Any
+    remaining: Any
+    plain: Any
+
+
+class Places(NamedTuple):
+    """Where information states stand: offset[h, m, δ], root[h], ends[m] for the open-loop rest; powers[m] = A^m; and three numbers."""
+
+    offset: Any
+    root: Any
+    ends: Any
+    powers: Any
+    horizon: int
+    warmup: int
+    longest_delay: int
+
+
+class Slots(NamedTuple):
+    """The hash table; used[0]: how many slots are taken."""
+
+    keys: Any
+    values: Any
+    used: Any
+
+
+class Known(NamedTuple):
+    """An information state: time h, newest visible step t (below −warmup: nothing) and its state, the queue, and the wait."""
+
+    h: int
+    t: int
+    state: int
+    length: int
+    code: int
+    waited: int
+
+
+class World(NamedTuple):
+    """The true process and link, as `kernels.episodes` reads them."""
+
+    initial: Any
+    successor: Any
+    cumulative: Any
+    first: Any
+    rewards: Any
+    links: Any
+    powers: Any
+    pending: Any
+
+
+class Draws(NamedTuple):
+    """The random numbers of one episode."""
+
+    lost: Any
+    state: Any
+    link: Any
+    action: Any
+
+
+class Played(NamedTuple):
+    """What an episode leaves, as `kernels.episodes` writes it."""
+
+    states: Any
+    actions: Any
+    settles: Any
+    agent: Any
+    returns: Any
+    earned: Any
+    ages: Any
 
 
 @nb.njit(nogil=True, cache=True)
@@ -33,134 +119,138 @@ def slot_of(place, keys):
 
 
 @nb.njit(nogil=True, cache=True)
-def _value(place, otherwise, keys, values):
-    i = slot_of(place, keys)
-    return values[i] if keys[i] != 0 else otherwise
+def _value(place, otherwise, slots):
+    i = slot_of(place, slots.keys)
+    return slots.values[i] if slots.keys[i] != 0 else otherwise
 
 
 @nb.njit(nogil=True, cache=True)
-def without_delay(plain, H, warmup, rewards, remaining, index, weight, n_next, bonus, known):
-    """plain[h, s]: optimistic value iteration of the original process."""
-    S, A = rewards.shape[1], rewards.shape[2]
+def without_delay(model, H, warmup):
+    """model.plain[h, s]: optimistic value iteration of the original process."""
+    S, A = model.rewards.shape[1], model.rewards.shape[2]
+    plain = model.plain
     plain[H] = 0.0
     for h in range(H - 1, -1, -1):
-        row = 0 if n_next.shape[0] == 1 else h + warmup
+        row = 0 if model.n_next.shape[0] == 1 else h + warmup
         for s in range(S):
             best = 0.0
             for a in range(A):
-                best = max(best, _plain_q(h, s * A + a, row, plain, H, rewards[h, s, a], index, weight, n_next, bonus, known,
-                                          remaining[h]))  # fmt: skip
-            plain[h, s] = min(best, remaining[h])
+                best = max(best, _plain_q(model, h, s * A + a, row, H, model.rewards[h, s, a]))
+            plain[h, s] = min(best, model.remaining[h])
 
 
 @nb.njit(nogil=True, cache=True, inline="always")  # a call with this many arrays would cost more than it does
-def _plain_q(h, sa, row, plain, H, reward, index, weight, n_next, bonus, known, most):
+def _plain_q(model, h, sa, row, H, reward):
     if h == H - 1:
         return reward
-    if not known[row, sa]:
-        return most
-    x = reward + bonus[row, sa]
-    for k in range(n_next[row, sa]):
-        x += weight[row, sa, k] * plain[h + 1, index[row, sa, k]]
+    if not model.known[row, sa]:
+        return model.remaining[h]
+    x = reward + model.bonus[row, sa]
+    for k in range(model.n_next[row, sa]):
+        x += model.weight[row, sa, k] * model.plain[h + 1, model.successor[row, sa, k]]
     return x
 
 
 @nb.njit(nogil=True, cache=True)
-def _relax(h, t, s, m, code, waited, q, plain, H, warmup, rewards, remaining, index, weight, n_next, bonus, known, rho,
-           root_bonus):  # fmt: skip
+def _relax(known, q, model, H, warmup):
     """Lower q[a] to the bound of somebody who sees everything from the next step on; an estimated rho has its bonus too."""
-    S, A = rewards.shape[1], rewards.shape[2]
-    b = rho.copy()
-    begin = 0
-    total = root_bonus[h]
+    h, t, _, _, code, waited = known
+    S, A = model.rewards.shape[1], model.rewards.shape[2]
+    belief = model.rho.copy()
+    first_step = 0
+    total = model.root_bonus[h]
     if t >= -warmup:
-        b[:] = 0.0
-        b[s] = 1.0
-        begin = t
+        belief[:] = 0.0
+        belief[known.state] = 1.0
+        first_step = t
         total = 0.0
     after = np.empty(S)
-    for i in range(h - begin):
-        step = begin + i
-        row = 0 if n_next.shape[0] == 1 else step + warmup
+    for i in range(h - first_step):
+        step = first_step + i
+        row = 0 if model.n_next.shape[0] == 1 else step + warmup
         a = code % A
         code //= A
         after[:] = 0.0
         counted = step >= 0 and not (i == 0 and waited > 0 and t >= 0)
         for x in range(S):
-            if b[x] > 0.0:
+            if belief[x] > 0.0:
                 sa = x * A + a
-                if not known[row, sa]:
-                    total += b[x] * remaining[max(step, 0)]
+                if not model.known[row, sa]:
+                    total += belief[x] * model.remaining[max(step, 0)]
                     continue
-                total += b[x] * (bonus[row, sa] + (rewards[step, x, a] if counted else 0.0))
-                for k in range(n_next[row, sa]):
-                    after[index[row, sa, k]] += b[x] * weight[row, sa, k]
-        b[:] = after
-    row = 0 if n_next.shape[0] == 1 else h + warmup
+                total += belief[x] * (model.bonus[row, sa] + (model.rewards[step, x, a] if counted else 0.0))
+                for k in range(model.n_next[row, sa]):
+                    after[model.successor[row, sa, k]] += belief[x] * model.weight[row, sa, k]
+        belief[:] = after
+    row = 0 if model.n_next.shape[0] == 1 else h + warmup
     for a in range(A):
         x = total
         for y in range(S):
-            if b[y] > 0.0:
-                x += b[y] * _plain_q(h, y * A + a, row, plain, H, rewards[h, y, a], index, weight, n_next, bonus, known,
-                                     remaining[h])  # fmt: skip
+            if belief[y] > 0.0:
+                x += belief[y] * _plain_q(model, h, y * A + a, row, H, model.rewards[h, y, a])
         q[a] = min(q[a], x)
 
 
 @nb.njit(nogil=True, cache=True)
-def lookahead(h, t, s, m, code, waited, q, plain, offset, root, ends, keys, values, H, warmup, longest_delay, powers, rewards, remaining,
-              index, weight, n_next, bonus, theta, theta_bonus, known, first_theta, rho, root_bonus):  # fmt: skip
-    """q[a]: the optimistic value of acting a on what is known (t < −warmup: nothing seen)."""
-    _from_table(h, t, s, m, code, waited, q, offset, root, ends, keys, values, H, warmup, longest_delay, powers, rewards, remaining,
-                index, weight, n_next, bonus, theta, theta_bonus, known, first_theta, rho, root_bonus)  # fmt: skip
-    _relax(h, t, s, m, code, waited, q, plain, H, warmup, rewards, remaining, index, weight, n_next, bonus, known, rho,
-           root_bonus)  # fmt: skip
+def lookahead(known, q, model, places, slots):
+    """q[a]: the optimistic value of acting a on what is known."""
+    if known.t < -places.warmup:
+        _before_anything(known.h, known.code, q, model, places, slots)
+    else:
+        _from_table(known, q, model, places, slots)
+    _relax(known, q, model, places.horizon, places.warmup)
 
 
 @nb.njit(nogil=True, cache=True)
-def _from_table(h, t, s, m, code, waited, q, offset, root, ends, keys, values, H, warmup, longest_delay, powers, rewards, remaining,
-                index, weight, n_next, bonus, theta, theta_bonus, known, first_theta, rho, root_bonus):  # fmt: skip
-    """q[a] by one step of lookahead in the hash table."""
-    A = rewards.shape[2]
-    S = rewards.shape[1]
-    pooled = n_next.shape[0] == 1
+def _before_anything(h, code, q, model, places, slots):
+    """q[a] by one step of lookahead in the hash table, while nothing has been seen."""
+    S, A = model.rewards.shape[1], model.rewards.shape[2]
+    H, offset, root, powers, most = places.horizon, places.offset, places.root, places.powers, model.remaining[0]
     final = h == H - 1
-    if t < -warmup:
-        th = 1.0 if final else first_theta[h + 1]
-        arrival = ends[H] if final else (offset[h + 1, h + 1, 0] if h + 1 < offset.shape[1] else -1)
-        for a in range(A):
-            after = code + a * powers[h]
-            x = root_bonus[h]
-            if arrival >= 0 and th > 0.0:
-                for s2 in range(S):
-                    if rho[s2] > 0.0:
-                        x += th * rho[s2] * _value(arrival + s2 * powers[h + 1] + after, remaining[0], keys, values)
-            if th < 1.0 and not final and root[h + 1] >= 0:
-                x += (1.0 - th) * _value(root[h + 1] + after, remaining[0], keys, values)
-            q[a] = min(x, remaining[0])
-        return
-    row = 0 if pooled else t + warmup
-    forced = final or warmup > 0 or m >= longest_delay
+    theta = 1.0 if final else model.first_theta[h + 1]
+    arrival = places.ends[H] if final else (offset[h + 1, h + 1, 0] if h + 1 < offset.shape[1] else -1)
+    for a in range(A):
+        after = code + a * powers[h]
+        x = model.root_bonus[h]
+        if arrival >= 0 and theta > 0.0:
+            for s in range(S):
+                if model.rho[s] > 0.0:
+                    x += theta * model.rho[s] * _value(arrival + s * powers[h + 1] + after, most, slots)
+        if theta < 1.0 and not final and root[h + 1] >= 0:
+            x += (1.0 - theta) * _value(root[h + 1] + after, most, slots)
+        q[a] = min(x, most)
+
+
+@nb.njit(nogil=True, cache=True)
+def _from_table(known, q, model, places, slots):
+    """q[a] by one step of lookahead in the hash table."""
+    h, t, s, m, code, waited = known
+    A = model.rewards.shape[2]
+    offset, powers, remaining = places.offset, places.powers, model.remaining
+    final = h == places.horizon - 1
+    row = 0 if model.n_next.shape[0] == 1 else t + places.warmup
+    forced = final or places.warmup > 0 or m >= places.longest_delay
     clip = remaining[t + 1] if waited > 0 and t >= 0 else remaining[max(t, 0)]
     deeper = remaining[max(t + 1, 0)]
-    arrival = ends[m] if final else offset[h + 1, m, 0]
+    arrival = places.ends[m] if final else offset[h + 1, m, 0]
     wait = -1 if forced else (offset[h + 1, m + 1, waited + 1] if m + 1 < offset.shape[1] else -1)
     for a in range(A):
         head = a if m == 0 else code % A
         sa = s * A + head
-        x = rewards[t, s, head] if t >= 0 and waited == 0 else 0.0
-        if t < H - 1:
-            if not known[row, sa]:
+        x = model.rewards[t, s, head] if t >= 0 and waited == 0 else 0.0
+        if t < places.horizon - 1:
+            if not model.known[row, sa]:
                 q[a] = clip
                 continue
-            x += bonus[row, sa] + (0.0 if forced else theta_bonus[row, sa, waited])
-            th = 1.0 if forced else theta[row, sa, waited]
+            x += model.bonus[row, sa] + (0.0 if forced else model.theta_bonus[row, sa, waited])
+            theta = 1.0 if forced else model.theta[row, sa, waited]
             rest = 0 if m == 0 else code // A + a * powers[m - 1]
-            if arrival >= 0 and th > 0.0:
-                for k in range(n_next[row, sa]):
-                    place = arrival + index[row, sa, k] * powers[m] + rest
-                    x += th * weight[row, sa, k] * _value(place, deeper, keys, values)
-            if wait >= 0 and th < 1.0:
-                x += (1.0 - th) * _value(wait + s * powers[m + 1] + code + a * powers[m], deeper, keys, values)
+            if arrival >= 0 and theta > 0.0:
+                for k in range(model.n_next[row, sa]):
+                    place = arrival + model.successor[row, sa, k] * powers[m] + rest
+                    x += theta * model.weight[row, sa, k] * _value(place, deeper, slots)
+            if wait >= 0 and theta < 1.0:
+                x += (1.0 - theta) * _value(wait + s * powers[m + 1] + code + a * powers[m], deeper, slots)
         q[a] = min(x, clip)
 
 
@@ -169,67 +259,71 @@ def best_of(q, place, salt):
     """The best action; ties within 1e-12 at random."""
     best, top = 0, -np.inf
     for a in range(len(q)):
-        luck = _mix((np.uint64(place) * np.uint64(len(q)) + np.uint64(a)) * MIXED + salt) >> np.uint64(11)
-        x = q[a] + 1e-12 * np.float64(luck) * 2.0**-53
+        tie = _mix((np.uint64(place) * np.uint64(len(q)) + np.uint64(a)) * MIXED + salt) >> np.uint64(11)
+        x = q[a] + 1e-12 * np.float64(tie) * 2.0**-53
         if x > top:
             best, top = a, x
     return best
 
 
 @nb.njit(nogil=True, cache=True)
-def _store(place, value, keys, values, used):
-    i = slot_of(place, keys)
-    if keys[i] == 0:
-        keys[i] = place + 1
-        used[0] += 1
-    values[i] = value
+def _store(place, value, slots):
+    i = slot_of(place, slots.keys)
+    if slots.keys[i] == 0:
+        slots.keys[i] = place + 1
+        slots.used[0] += 1
+    slots.values[i] = value
 
 
 @nb.njit(nogil=True, cache=True)
-def episode(salt, used, plain, offset, root, ends, keys, values, H, warmup, longest_delay, powers, rewards, remaining, index, weight,
-            n_next, bonus, theta, theta_bonus, known, first_theta, rho, root_bonus,
-            world_initial, world_index, world_cumulative, world_first, world_rewards, links, world_powers, pending,
-            lost, draw_state, draw_link, draw_action, states, actions, settles, agent, returns, earned, ages):  # fmt: skip
+def episode(salt, model, places, slots, world, draws, played):
     """Play one episode greedily and back up every information state on its way, the open-loop rest included."""
-    A = rewards.shape[2]
+    A = model.rewards.shape[2]
+    H, warmup, offset, root = places.horizon, places.warmup, places.offset, places.root
+    states, actions, agent = played.states, played.actions, played.agent
     q = np.empty(A)
     no_table = np.empty(0, np.uint8)
     no_chances = np.empty((0, 0))
-    begin(world_initial, world_index, world_cumulative, world_first, longest_delay, warmup, A, lost, draw_state, draw_link, draw_action,
-          states, actions, settles, agent)  # fmt: skip
+    begin(world.initial, world.successor, world.cumulative, world.first, places.longest_delay, warmup, A, draws.lost, draws.state,
+          draws.link, draws.action, states, actions, played.settles, agent)  # fmt: skip
     for h in range(H):
         t, m, code, waited = agent[0, 0], agent[1, 0], agent[2, 0], agent[3, 0]
-        s = np.int64(states[t + warmup, 0]) if t >= -warmup else 0
-        if h >= len(pending):
-            lookahead(h, t, s, m, code, waited, q, plain, offset, root, ends, keys, values, H, warmup, longest_delay, powers, rewards,
-                      remaining, index, weight, n_next, bonus, theta, theta_bonus, known, first_theta, rho,
-                      root_bonus)  # fmt: skip
-            place = root[h] + code if t < -warmup else offset[h, m, waited] + s * powers[m] + code
+        s = np.int64(states[t + warmup, 0]) if t >= -warmup else np.int64(0)
+        if h >= len(world.pending):
+            lookahead(Known(h, t, s, m, code, waited), q, model, places, slots)
+            place = root[h] + code if t < -warmup else offset[h, m, waited] + s * places.powers[m] + code
             a = best_of(q, place, salt)
             actions[h + warmup, 0] = a
-            _store(place, q[a], keys, values, used)
-        play(GIVEN, h, h + 1, world_index, world_cumulative, world_rewards, links, longest_delay, warmup, 0, world_powers, pending, offset,
-             root, no_table, no_chances, lost, draw_state, draw_link, draw_action, states, actions, settles, agent, returns,
-             earned, ages)  # fmt: skip
+            _store(place, q[a], slots)
+        play(GIVEN, h, h + 1, world.successor, world.cumulative, world.rewards, world.links, places.longest_delay, warmup, 0,
+             world.powers, world.pending, offset, root, no_table, no_chances, draws.lost, draws.state, draws.link, draws.action,
+             states, actions, played.settles, agent, played.returns, played.earned, played.ages)  # fmt: skip
+    _back_up_rest(model, places, slots, states, actions)
+
+
+@nb.njit(nogil=True, cache=True)
+def _back_up_rest(model, places, slots, states, actions):
+    """The open-loop rest: what the last m actions earn from the state where they began."""
+    A, ends, powers, remaining = model.rewards.shape[2], places.ends, places.powers, model.remaining
     code = np.int64(0)
-    for m in range(1, len(ends)):  # the open-loop rest: what the last m actions earn from the state where they began
-        t = H - m
-        if t < -warmup:
+    for m in range(1, len(ends)):
+        t = places.horizon - m
+        if t < -places.warmup:
             break
-        row = 0 if n_next.shape[0] == 1 else t + warmup
-        s, a = np.int64(states[t + warmup, 0]), np.int64(actions[t + warmup, 0])
+        row = 0 if model.n_next.shape[0] == 1 else t + places.warmup
+        s, a = np.int64(states[t + places.warmup, 0]), np.int64(actions[t + places.warmup, 0])
         sa = s * A + a
-        x = rewards[t, s, a] if t >= 0 else 0.0
+        x = model.rewards[t, s, a] if t >= 0 else 0.0
         if m > 1:
-            if known[row, sa]:
-                x += bonus[row, sa]
-                for k in range(n_next[row, sa]):
-                    place = ends[m - 1] + index[row, sa, k] * powers[m - 1] + code
-                    x += weight[row, sa, k] * _value(place, remaining[max(t + 1, 0)], keys, values)
+            if model.known[row, sa]:
+                x += model.bonus[row, sa]
+                for k in range(model.n_next[row, sa]):
+                    place = ends[m - 1] + model.successor[row, sa, k] * powers[m - 1] + code
+                    x += model.weight[row, sa, k] * _value(place, remaining[max(t + 1, 0)], slots)
             else:
                 x = remaining[max(t, 0)]
         code = code * A + a
-        _store(ends[m] + s * powers[m] + code, min(x, remaining[max(t, 0)]), keys, values, used)
+        _store(ends[m] + s * powers[m] + code, min(x, remaining[max(t, 0)]), slots)
 
 
 @nb.njit(nogil=True, cache=True)

@@ -2,11 +2,11 @@
 """The compiled loops of `oldlight.learners.loss_ucbvi`, which says what they compute.
 
 The visited information states are the nodes of a tree. Node 0 stands before the start, with the one action 0. A node is
-entered by an observation (`corner[h, s]`) or by a loss (`child[node, a]`); −1 where nothing was visited. Arrays:
+entered by an observation (`corner[h, s]`) or by a loss (`child[node, a]`); −1 where nothing was visited. `Tree` has:
 
     nodes[i, :]         step, state (−1 for a loss), parent, the action that led here, the next node of the same step
     child[i, a]         the node after acting a and losing the next observation
-    count[i, a]         N_h(τ, a): how often the next state was seen after acting a
+    visits[i, a]        N_h(τ, a): how often the next state was seen after acting a
     first[i, a]         the first of the entries that hold N_h(τ, a, s2), −1 for none
     entries[j, :]       s2, how often, the next entry
     value[i], choice[i] V_h(τ) and the action chosen there
@@ -16,6 +16,8 @@ entered by an observation (`corner[h, s]`) or by a loss (`child[node, a]`); −1
     sizes               nodes and entries in use
 """
 
+from typing import Any, NamedTuple
+
 import numba as nb
 import numpy as np
 
@@ -23,28 +25,52 @@ STEP, STATE, PARENT, ACTION, NEXT = 0, 1, 2, 3, 4
 TIE = 1e-12
 
 
+class Tree(NamedTuple):
+    nodes: Any
+    child: Any
+    visits: Any
+    first: Any
+    entries: Any
+    value: Any
+    choice: Any
+    corner: Any
+    level: Any
+    shown: Any
+    top: Any
+    sizes: Any
+
+
+class Rules(NamedTuple):
+    """The number k of episodes so far, the constant c of the bonus, ι, and rewards[h, s, a]."""
+
+    episodes: int
+    c: float
+    iota: float
+    rewards: Any
+
+
 @nb.njit(nogil=True, cache=True)
-def _node(h, state, parent, action, nodes, value, top, level, sizes):
+def _node(h, state, parent, action, tree):
     """A new node of step h."""
-    i = sizes[0]
-    sizes[0] += 1
-    nodes[i, STEP], nodes[i, STATE], nodes[i, PARENT], nodes[i, ACTION], nodes[i, NEXT] = (
-        h, state, parent, action, level[h],
-    )  # fmt: skip
-    value[i] = top[h + 1]
-    level[h] = i
+    i, nodes = tree.sizes[0], tree.nodes
+    tree.sizes[0] += 1
+    nodes[i, STEP], nodes[i, STATE], nodes[i, PARENT], nodes[i, ACTION] = h, state, parent, action
+    nodes[i, NEXT] = tree.level[h]
+    tree.value[i] = tree.top[h + 1]
+    tree.level[h] = i
     return i
 
 
 @nb.njit(nogil=True, cache=True)
-def count_episode(states, actions, nodes, child, count, first, entries, value, corner, level, shown, top, sizes, path):
+def count_episode(states, actions, tree, path):
     """Count an episode: path[h] is the node at time h."""
+    child, first, entries, corner, sizes = tree.child, tree.first, tree.entries, tree.corner, tree.sizes
     i, a = 0, 0
     for h in range(len(states)):
         s = states[h]
         if s >= 0:
-            shown[h] += 1
-            count[i, a] += 1
+            tree.shown[h] += 1
+            tree.visits[i, a] += 1
             j = first[i, a]
             while j >= 0 and entries[j, 0] != s:
                 j = entries[j, 2]
@@ -55,18 +81,18 @@ def count_episode(states, actions, nodes, child, count, first, entries, value, c
                 first[i, a] = j
             entries[j, 1] += 1
             if corner[h, s] < 0:
-                corner[h, s] = _node(h, s, -1, -1, nodes, value, top, level, sizes)
+                corner[h, s] = _node(h, s, -1, -1, tree)
             i = corner[h, s]
         else:
             if child[i, a] < 0:
-                child[i, a] = _node(h, -1, i, a, nodes, value, top, level, sizes)
+                child[i, a] = _node(h, -1, i, a, tree)
             i = child[i, a]
         path[h] = i
         a = actions[h]
 
 
 @nb.njit(nogil=True, cache=True)
-def _chance(key, i):
+def _uniform(key, i):
     """A number in [0, 1) from a key and a node (splitmix64)."""
     x = np.uint64(key) + np.uint64(i + 1) * np.uint64(0x9E3779B97F4A7C15)
     x = (x ^ (x >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
@@ -76,19 +102,20 @@ def _chance(key, i):
 
 
 @nb.njit(nogil=True, cache=True)
-def q_values(i, k, c, iota, R, nodes, child, count, first, entries, value, corner, shown, top, q):
+def q_values(i, tree, rules, q):
     """Q_h(τ, a) of node i into q[a]."""
+    k, c, iota, R = rules
+    first, entries, top = tree.first, tree.entries, tree.top
     H, A = R.shape[0], R.shape[2]
-    h, s = nodes[i, STEP], nodes[i, STATE]
-    parent, before = nodes[i, PARENT], nodes[i, ACTION]
+    h, s, parent, before = tree.nodes[i, STEP], tree.nodes[i, STATE], tree.nodes[i, PARENT], tree.nodes[i, ACTION]
     parents = 0
     if i > 0 and s < 0:
-        parents = count[parent, before]
+        parents = tree.visits[parent, before]
         if parents == 0:
             q[:] = top[h + 1]
             return
     for a in range(1 if i == 0 else A):
-        n = count[i, a]
+        n = tree.visits[i, a]
         if n == 0 and h < H - 1:
             q[a] = top[h + 1]
             continue
@@ -102,57 +129,52 @@ def q_values(i, k, c, iota, R, nodes, child, count, first, entries, value, corne
                 j = entries[j, 2]
             x = x / parents + c * np.sqrt(H * iota / parents)
         if h < H - 1:
-            rate = shown[h + 1] / k
+            rate = tree.shown[h + 1] / k
             ahead = 0.0
             j = first[i, a]
             while j >= 0:
-                ahead += entries[j, 1] * value[corner[h + 1, entries[j, 0]]]
+                ahead += entries[j, 1] * tree.value[tree.corner[h + 1, entries[j, 0]]]
                 j = entries[j, 2]
-            lost = top[h + 2] if child[i, a] < 0 else value[child[i, a]]
+            lost = top[h + 2] if tree.child[i, a] < 0 else tree.value[tree.child[i, a]]
             x += rate * ahead / n + (1.0 - rate) * lost + c * H * (np.sqrt(H * iota / n) + np.sqrt(iota / k))
         q[a] = min(x, top[h + 1])
 
 
 @nb.njit(nogil=True, cache=True)
-def _back_up(i, key, fall, k, c, iota, R, nodes, child, count, first, entries, value, choice, corner, shown, top, q):
+def _back_up(i, key, fall, tree, rules, q):
     """V and the action of node i; with `fall` a value never rises."""
-    q_values(i, k, c, iota, R, nodes, child, count, first, entries, value, corner, shown, top, q)
+    q_values(i, tree, rules, q)
     A = 1 if i == 0 else len(q)
     best = q[:A].max()
     ties = 0
     for a in range(A):
         ties += q[a] >= best - TIE
-    pick = min(np.int64(_chance(key, i) * ties), ties - 1)
+    pick = min(np.int64(_uniform(key, i) * ties), ties - 1)
     for a in range(A):
         if q[a] >= best - TIE:
             if pick == 0:
-                choice[i] = a
+                tree.choice[i] = a
             pick -= 1
-    value[i] = min(value[i], best) if fall else best
+    tree.value[i] = min(tree.value[i], best) if fall else best
 
 
 @nb.njit(nogil=True, cache=True)
-def plan(
-    everything, path, key, draws, sequences, k, c, iota, R, nodes, child, count, first, entries, value, choice, corner,
-    level, shown, top,
-):  # fmt: skip
+def plan(tree, rules, everything, path, key, draws, sequences):
     """Back up every node, or those of the path alone, last step first; then follow the choices along blackouts."""
-    H, S, A = R.shape
+    H, S, A = rules.rewards.shape
+    child, corner = tree.child, tree.corner
     q = np.empty(A)
     for h in range(H - 1, -1, -1):
-        i = level[h] if everything else path[h]
+        i = tree.level[h] if everything else path[h]
         while i >= 0:
-            _back_up(
-                i, key, not everything, k, c, iota, R, nodes, child, count, first, entries, value, choice, corner,
-                shown, top, q,
-            )  # fmt: skip
-            i = nodes[i, NEXT] if everything else -1
-    _back_up(0, key, False, k, c, iota, R, nodes, child, count, first, entries, value, choice, corner, shown, top, q)
+            _back_up(i, key, not everything, tree, rules, q)
+            i = tree.nodes[i, NEXT] if everything else -1
+    _back_up(0, key, False, tree, rules, q)
     for row in range(H + 1):
         for s in range(S if row > 0 else 1):
             i = child[0, 0] if row == 0 else corner[row - 1, s]
             for j in range(H - max(row - 1, 0)):
-                a = draws[row, s, 0, j] if i < 0 else choice[i]
+                a = draws[row, s, 0, j] if i < 0 else tree.choice[i]
                 sequences[row, s, 0, j] = a
                 if i >= 0:
                     i = child[i, a]

@@ -2,7 +2,7 @@
 
 from oldlight.learners.augmented_q_learning import AugmentedQLearning
 from oldlight.learners.augmented_ucbvi import AugmentedUCBVI
-from oldlight.learners.base import Episode, Learner, Setting
+from oldlight.learners.base import Learner, Setting
 from oldlight.learners.delayed_ucbvi import DelayedUCBVI
 from oldlight.learners.loop import learn, learn_seeds
 from oldlight.learners.loss_ucbvi import LossUCBVI
@@ -11,6 +11,7 @@ from oldlight.learners.optimistic_planning import OptimisticPlanning
 from oldlight.learners.posterior_sampling import PosteriorSampling
 from oldlight.learners.run import LearningRun, compare
 from oldlight.learners.uniform import UniformRandom
+from oldlight.model.episode import Episode
 
 __all__ = [
     "AugmentedQLearning",

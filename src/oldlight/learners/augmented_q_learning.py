@@ -29,12 +29,13 @@ import numpy as np
 
 from oldlight import checks
 from oldlight.learners.augmented_table import AugmentedTable, grown
-from oldlight.learners.base import Episode, Setting
+from oldlight.learners.base import Learner, Setting
+from oldlight.model.episode import Episode
 from oldlight.model.information import Information
 from oldlight.model.policies import TablePolicy
 
 
-class AugmentedQLearning:
+class AugmentedQLearning(Learner):
     """Optimistic Q-learning on the augmented table; see the module's text."""
 
     def __init__(self, c: float = 0.005, *, pooled: bool = False) -> None:
@@ -69,10 +70,11 @@ class AugmentedQLearning:
         self._make_room()
         table, H = self.table, self.setting.horizon
         n = table.walk(episode)
-        values = (table.shape, table.cells(), table.rules, self.visits, self.q, self.left)
+        values = (table.shape, table.cells(), table.rules, kernels.Values(self.visits, self.q, self.left))
+        moves = kernels.Moves(table.moves, n, table.path, self.times)
         scale = self.c * float(np.sqrt(H**3 * self.setting.log_term))
-        kernels.update(*values, table.moves, n, table.path, scale, self.times, table.rng, table.actions)
-        self.estimate = kernels.start_value(*values, table.weights, self.now)
+        kernels.update(*values, moves, scale, table.rng, table.actions)
+        self.estimate = kernels.start_value(*values, self.now)
         self._policy = table.policy()
 
     def _make_room(self) -> None:

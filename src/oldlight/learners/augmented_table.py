@@ -8,9 +8,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from oldlight.checks import TooLarge
-from oldlight.learners.base import Episode, Setting
+from oldlight.learners.base import Setting
 from oldlight.learners.delayed_ucbvi import rewards_in_unit_interval
 from oldlight.machine import default_limit, format_bytes
+from oldlight.model.episode import Episode
 from oldlight.model.information import Information
 from oldlight.model.policies import TablePolicy
 from oldlight.planning.delay import action_type
@@ -22,7 +23,7 @@ Ints = NDArray[np.int64]
 class AugmentedTable:
     """The cells of the augmented table that were met, the policy over the whole layout, and an episode as moves.
 
-    The arrays are those of `learners.augmented_kernels`, which says what each holds.
+    The arrays are those of `kernels.augmented_ucbvi`, which says what each holds.
     """
 
     def __init__(self, setting: Setting, rng: np.random.Generator, pooled: bool, who: str) -> None:
@@ -67,8 +68,9 @@ class AugmentedTable:
         most = np.append(np.cumsum(setting.rewards.max(axis=(1, 2))[::-1])[::-1], 0.0)
         pending = np.array(setting.pending[:H], dtype=np.int64)
         rewards = np.ascontiguousarray(setting.rewards)
-        self.rules = kernels.Rules(rewards, most, pending, layout.offset, layout.root, pooled)
-        self.weights = _start_weights(setting)
+        self.rules = kernels.Rules(
+            rewards, most, pending, layout.offset, layout.root, _start_weights(setting), warmup, pooled
+        )
         self.moves = np.zeros(((left - 1) * (H + warmup) + H, 3), dtype=np.int64)
         self.path = np.zeros(H, dtype=np.int64)
         self.actions = rng.integers(A, size=layout.size, dtype=action_type(A).type)
@@ -81,8 +83,7 @@ class AugmentedTable:
         from oldlight.kernels import augmented_ucbvi as kernels
 
         found: int = kernels.walk(
-            episode.states, episode.actions, episode.arrivals, self.setting.warmup, self.pooled, self.shape, self.cells(),
-            self.moves, self.path,
+            episode.states, episode.actions, episode.arrivals, self.rules, self.shape, self.cells(), self.moves, self.path
         )  # fmt: skip
         return found
 
@@ -166,7 +167,7 @@ def _law_settles(setting: Setting) -> int:
 
 
 def _start_weights(setting: Setting) -> Floats:
-    """How likely the root is at time 0, then each first state."""
+    """The probability of the root at time 0, then each first state."""
     at_once = 1.0 if setting.warmup else float(setting.law.first[0])
     return np.concatenate([[1.0 - at_once], at_once * setting.initial])
 

@@ -45,7 +45,8 @@ from numpy.typing import NDArray
 
 from oldlight import checks
 from oldlight.learners.augmented_table import AugmentedTable, grown
-from oldlight.learners.base import Episode, Setting
+from oldlight.learners.base import Learner, Setting
+from oldlight.model.episode import Episode
 from oldlight.model.information import Information
 from oldlight.model.policies import TablePolicy
 
@@ -56,7 +57,7 @@ Ints = NDArray[np.int64]
 _OUTCOMES = ("owner", "follow", "times", "link", "back")
 
 
-class AugmentedUCBVI:
+class AugmentedUCBVI(Learner):
     """UCBVI on the augmented table; see the module's text for the options."""
 
     def __init__(
@@ -108,11 +109,12 @@ class AugmentedUCBVI:
     def _plan(self) -> None:
         from oldlight.kernels import augmented_ucbvi as kernels
 
-        table, setting = self.table, self.setting
+        table = self.table
+        bonus = kernels.Bonus(self.c, self.setting.log_term, self.bonus == "bernstein")
+        plan = kernels.Plan(self.values, table.actions)
         self.estimate = kernels.plan(
-            table.shape, table.cells(), self._counts(), table.rules, self._work(), self.c, setting.log_term,
-            self.bonus == "bernstein", table.weights, self.values, table.rng, table.actions,
-        )  # fmt: skip
+            table.shape, table.cells(), self._counts(), table.rules, self._work(), bonus, plan, table.rng
+        )
         self._policy = table.policy()
 
     def _counts(self) -> Any:

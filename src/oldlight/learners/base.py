@@ -1,15 +1,8 @@
-"""What a learner is: three methods. Anything with them can be given to `oldlight.learn`.
-
-    start(setting, rng)   once, before the first episode: what is known beforehand, and the generator to draw from
-    act(info)             during an episode: an action, or the chances of the actions, for what the agent knows now
-    see(episode)          after each episode: everything that the protocol reveals
+"""What a learner is: three methods. Anything with them can be given to `oldlight.learn`; the class `Learner` declares them, and the
+optional ones, for those who like to inherit.
 
 Between two calls of `see` the answers of `act` must not change: they are the policy of that episode, whose exact value is
 what regret counts. A learner may draw from `rng` in `start` and `see`.
-
-A learner that keeps its policy in a table may also have `policy()`, which returns an executable policy object (and returns the
-same object as long as nothing has changed); it is then played and valued in compiled code, and `act` is not needed. For
-checkpoints it has `state()`, a dictionary of arrays, and `restore(state)`.
 
     class AlwaysTheFirst:                       # the smallest learner
         def start(self, setting, rng): ...
@@ -19,8 +12,11 @@ checkpoints it has `state()`, a dictionary of arrays, and `restore(state)`.
 
 from __future__ import annotations
 
+import inspect
+import math
+from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any, Protocol
+from typing import TYPE_CHECKING, Any, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
@@ -28,16 +24,20 @@ from numpy.typing import NDArray
 from oldlight import checks
 from oldlight.model.channels import Channel
 from oldlight.model.channels.delay_law import DelayLaw
+from oldlight.model.episode import Episode
 from oldlight.model.information import Information, Layout
+from oldlight.model.policies import FunctionPolicy, Policy
 from oldlight.model.problem import ImpairedMDP
 
+if TYPE_CHECKING:
+    from oldlight.simulation import Draws, World
+
 Floats = NDArray[np.float64]
-Ints = NDArray[np.int64]
 
 
 @dataclass(frozen=True, eq=False)
 class Setting:
-    """What a learner is told: everything but the transitions (and it is up to the learner what else it uses).
+    """What a learner knows beforehand: everything but the transitions (and it is up to the learner what else it uses).
 
     `law` and `arrival_probability` are those of the problem; `rewards[h, s, a]` and `initial[s]` too. `episodes` is the K of the run and
     `failure` the γ of the bounds. A learner that estimates the delay law may use its support (which delays can occur at all).
@@ -77,40 +77,95 @@ class Setting:
         return float(np.log(self.n_states * self.n_actions * self.horizon * self.episodes / self.failure))
 
 
-@dataclass(frozen=True, eq=False)
-class Episode:
-    """What the protocol reveals after an episode, for the steps −warmup..H−1 (entry i is step i − warmup).
-
-    states[i]: the state, or −1 if its observation was lost. actions[i]. arrivals[i]: when it was seen (H or later: only after
-    the episode; −1: lost). Rewards are those of the setting at (states, actions): what a learner with unknown rewards has seen
-    is `rewards[i]`, NaN where the observation was lost and zero before step 0.
-    """
-
-    states: Ints
-    actions: Ints
-    arrivals: Ints
-    rewards: Floats
-    warmup: int
-
-    lead = checks.renamed_property("lead", "warmup")
-
-    def information(self, h: int) -> Information:
-        """What the agent knew at time h of this episode (as it knew it then)."""
-        known = [i for i in range(h + self.warmup + 1) if 0 <= self.arrivals[i] <= h]
-        queue = tuple(self.actions.tolist())
-        if not known:
-            return Information.nothing_seen(queue[: h + self.warmup])
-        i = known[-1]
-        return Information(
-            h, i - self.warmup, int(self.states[i]), queue[i : h + self.warmup], h - int(self.arrivals[i])
-        )
-
-
-class Learner(Protocol):
-    """The protocol; see the module's text."""
+class LearnerLike(Protocol):
+    """What `oldlight.learn` needs, inherited or not."""
 
     def start(self, setting: Setting, rng: np.random.Generator) -> None: ...
 
     def act(self, info: Information) -> Any: ...
 
     def see(self, episode: Episode) -> None: ...
+
+
+class Learner:
+    """Base class of the learners, and of yours if you like: three methods to write, and the optional ones with what they are for.
+
+    An optional method counts only if a subclass (or a class that does not inherit) has it: what stands here is never called.
+
+    Attributes
+    ----------
+    estimate : float
+        The learner's own estimate of the optimal value, recorded after each episode; NaN if it has none.
+
+    Examples
+    --------
+    >>> import oldlight as ol
+    >>> class Always(ol.learners.Learner):
+    ...     def __init__(self, action=0):
+    ...         self.action = action
+    ...     def start(self, setting, rng): ...
+    ...     def act(self, info):
+    ...         return self.action
+    ...     def see(self, episode): ...
+    >>> Always(1)
+    Always(action=1)
+    >>> problem = ol.ImpairedMDP(ol.instances.center_chain(0.8), ol.ConstantDelay(1))
+    >>> ol.learn(problem, Always(1), 3, seed=0).done
+    3
+    """
+
+    estimate: float = math.nan
+
+    def start(self, setting: Setting, rng: np.random.Generator) -> None:
+        """Once, before the first episode: what is known beforehand, and the generator to draw from."""
+        raise NotImplementedError
+
+    def act(self, info: Information) -> Any:
+        """During an episode: an action, or the probabilities of the actions (shape (A,)), for what the agent knows now.
+
+        Where the learner has `policy()`, that one is asked."""
+        if has_hook(self, "policy"):
+            return self.policy().probabilities(info)
+        raise NotImplementedError
+
+    def see(self, episode: Episode) -> None:
+        """After each episode: everything that the protocol reveals."""
+        raise NotImplementedError
+
+    def policy(self) -> Policy:
+        """Optional: the policy of the next episode as an object, the same one as long as nothing has changed. It is then played and
+        valued in compiled code, and `act` is not called."""
+        raise NotImplementedError
+
+    def state(self) -> dict[str, Any]:
+        """Optional, for checkpoints: everything that was learnt, as a dictionary of arrays (the generator is saved by `learn`)."""
+        raise NotImplementedError
+
+    def restore(self, state: dict[str, Any]) -> None:
+        """Optional, for checkpoints: take over what `state` returned, after `start`."""
+        raise NotImplementedError
+
+    def play_episode(self, world: World, draws: Draws) -> tuple[Any, ...]:
+        """Optional: play one episode in compiled code of its own: (returns, states, actions, arrivals), as `World.play` gives them.
+        It must do what `policy()` would."""
+        raise NotImplementedError
+
+    def __repr__(self) -> str:
+        """The class with the options of its constructor, as far as they are attributes of the same name."""
+        names = [name for name in inspect.signature(type(self)).parameters if hasattr(self, name)]
+        return f"{type(self).__name__}({', '.join(f'{name}={getattr(self, name)!r}' for name in names)})"
+
+
+def has_hook(learner: Any, name: str) -> bool:
+    """Has the learner this optional method, by itself or from a class other than `Learner`?"""
+    found: Any = getattr(learner, name, None)
+    return found is not None and getattr(found, "__func__", None) is not getattr(Learner, name)
+
+
+def current_policy(learner: Any, n_actions: int) -> Policy:
+    """The policy of the next episode: the learner's own, or its answers."""
+    if has_hook(learner, "policy"):
+        found: Policy = learner.policy()
+        return found
+    answers: Callable[[Information], Any] = learner.act
+    return FunctionPolicy(answers, n_actions)

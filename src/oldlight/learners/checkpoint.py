@@ -16,7 +16,8 @@ from typing import Any
 import numpy as np
 
 from oldlight import checks, files
-from oldlight.learners.policy_evaluator import Judge
+from oldlight.learners.base import has_hook
+from oldlight.learners.policy_evaluator import PolicyEvaluator
 from oldlight.learners.run import LearningRun
 
 PAUSE = 0.2  # seconds between two states that are kept, or twenty times as long as it takes to keep one
@@ -32,9 +33,9 @@ class Checkpoint:
         run: LearningRun,
         learner: Any,
         rng: np.random.Generator,
-        evaluator: Judge,
+        evaluator: PolicyEvaluator,
     ) -> None:
-        if not hasattr(learner, "state"):
+        if not has_hook(learner, "state"):
             raise TypeError(f"{type(learner).__name__} has no state() and restore(); it cannot be checkpointed")
         self.path, self.every = Path(path), every
         self.run, self.learner, self.rng, self.evaluator = run, learner, rng, evaluator
@@ -63,7 +64,7 @@ class Checkpoint:
         state = {f"learner.{name}": np.array(array) for name, array in learner.state().items()}
         if self.run.starts is not None:
             state["judged"] = evaluator.starts.copy()  # with every=n the policies after it take its value
-        held = hasattr(learner, "policy") and evaluator.holds(learner.policy())  # it is not valued again
+        held = has_hook(learner, "policy") and evaluator.holds(learner.policy())  # it is not valued again
         generator = np.array(json.dumps(self.rng.bit_generator.state))
         return {"generator": generator, **self.run.arrays(), **state, "held": np.array(held)}
 

@@ -16,7 +16,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from oldlight.learners.base import Episode, Setting
+from oldlight.learners.base import Setting
+from oldlight.model.episode import Episode
 
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]

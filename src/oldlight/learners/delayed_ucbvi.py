@@ -55,10 +55,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from oldlight import checks
-from oldlight.learners.base import Episode, Setting
+from oldlight.learners.base import Learner, Setting
 from oldlight.learners.counts import DelayCounts
 from oldlight.learners.greedy import GreedyTable
 from oldlight.learners.optimistic_tables import Estimate, Tables
+from oldlight.model.episode import Episode
 from oldlight.model.policies import Policy
 
 Floats = NDArray[np.float64]
@@ -77,7 +78,7 @@ def rewards_in_unit_interval(setting: Setting) -> None:
 DEFAULT = {"hoeffding": 0.01, "bernstein": 0.02}  # docs/scripts/tune.py
 
 
-class DelayedUCBVI:
+class DelayedUCBVI(Learner):
     """Algorithm 1; see the module's text for the options."""
 
     def __init__(
@@ -147,7 +148,7 @@ class DelayedUCBVI:
             self._plan()
         else:
             self.greedy.renew(self.model)
-            self.play_episode = partial(self.greedy.play, self.model)
+            self.play_episode = partial(self.greedy.play, self.model)  # type: ignore[method-assign]
 
     # -- the three parts of an episode ------------------------------------------------------------------------------
 

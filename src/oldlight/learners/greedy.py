@@ -39,27 +39,28 @@ class GreedyTable:
         """The bound without delay, a new salt for the ties of the next episode, and more room if the table is half full."""
         from oldlight.kernels import greedy as kernels
 
-        setting, tables = self.tables.setting, self.tables
-        kernels.without_delay(
-            self.plain, setting.horizon, setting.warmup, tables.rewards, tables.remaining, model.index, model.weight,
-            model.n_next, model.bonus, model.known,
-        )  # fmt: skip
+        setting = self.tables.setting
+        kernels.without_delay(self._arrays(model)[0], setting.horizon, setting.warmup)
         self.salt = np.uint64(self.rng.integers(2**63))
         if 2 * self.used[0] > len(self.keys):
             keys, values = np.zeros(4 * len(self.keys), dtype=np.int64), np.zeros(4 * len(self.keys))
             kernels.rehash(self.keys, self.values, keys, values)
             self.keys, self.values = keys, values
 
-    def _context(self, model: Estimate) -> tuple[Any, ...]:
-        tables, setting = self.tables, self.tables.setting
-        layout = tables.layout
-        return (
-            self.plain, layout.offset, layout.root, tables.ends, self.keys, self.values, setting.horizon, setting.warmup,
-            setting.law.longest_delay, tables.powers, tables.rewards, tables.remaining, model.index, model.weight, model.n_next,
-            model.bonus, model.theta, model.theta_bonus, model.known, model.first_theta, model.rho, model.root_bonus,
-        )  # fmt: skip
+    def _arrays(self, model: Estimate) -> tuple[Any, Any, Any]:
+        """Model, places and slots, as the kernels read them."""
+        from oldlight.kernels import greedy as kernels
 
-    def play(self, model: Estimate, world: World, luck: Draws) -> tuple[Any, ...]:
+        tables, setting, layout = self.tables, self.tables.setting, self.tables.layout
+        estimates = kernels.Model(
+            model.index, model.weight, model.n_next, model.bonus, model.theta, model.theta_bonus, model.known, model.first_theta,
+            model.rho, model.root_bonus, tables.rewards, tables.remaining, self.plain,
+        )  # fmt: skip
+        horizon, warmup, longest_delay = setting.horizon, setting.warmup, setting.law.longest_delay
+        places = kernels.Places(layout.offset, layout.root, tables.ends, tables.powers, horizon, warmup, longest_delay)
+        return estimates, places, kernels.Slots(self.keys, self.values, self.used)
+
+    def play(self, model: Estimate, world: World, draws: Draws) -> tuple[Any, ...]:
         """One episode in the world: returns, and states, actions, arrivals (step, 1)."""
         from oldlight.kernels import greedy as kernels
 
@@ -67,13 +68,14 @@ class GreedyTable:
         H, warmup = problem.horizon, problem.warmup
         states, actions, settles = np.zeros((3, warmup + H, 1), dtype=np.int32)
         agent, ages = np.zeros((5, 1), dtype=np.int64), np.zeros((H, warmup + H + 1), dtype=np.int64)
-        returns, earned = np.zeros(1), np.zeros(H)
-        kernels.episode(  # type: ignore[call-arg]
-            self.salt, self.used, *self._context(model), world.initial, world.index, world.cumulative, world.first,
-            world.rewards, world.links, world.powers, np.array(problem.pending[:H], dtype=np.int64), luck.lost, luck.state,
-            luck.link, luck.action, states, actions, settles, agent, returns, earned, ages,
+        played = kernels.Played(states, actions, settles, agent, np.zeros(1), np.zeros(H), ages)
+        truth = kernels.World(
+            world.initial, world.index, world.cumulative, world.first, world.rewards, world.links, world.powers,
+            np.array(problem.pending[:H], dtype=np.int64),
         )  # fmt: skip
-        return returns, states, actions, settles
+        random_numbers = kernels.Draws(draws.lost, draws.state, draws.link, draws.action)
+        kernels.episode(self.salt, *self._arrays(model), truth, random_numbers, played)
+        return played.returns, states, actions, settles
 
     def choose(self, model: Estimate, info: Information) -> int:
         """What the agent does on `info`."""
@@ -83,10 +85,8 @@ class GreedyTable:
         q = np.empty(A)
         nothing = info.t is None or info.state is None
         t, s = (-warmup - 1, 0) if info.t is None or info.state is None else (info.t, info.state)
-        code, m = encode(info.queue, A), len(info.queue)
-        context = self._context(model)
-        waited = 0 if nothing else info.waited
-        kernels.lookahead(info.h, t, s, m, code, waited, q, *context)
+        known = kernels.Known(info.h, t, s, len(info.queue), encode(info.queue, A), 0 if nothing else info.waited)
+        kernels.lookahead(known, q, *self._arrays(model))
         return int(kernels.best_of(q, self.tables.layout.index(info), self.salt))
 
     def policy(self, model: Estimate) -> FunctionPolicy:

@@ -31,11 +31,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from oldlight import checks
-from oldlight.learners.base import Episode, Learner, Setting
+from oldlight.learners.base import LearnerLike, Setting, current_policy, has_hook
 from oldlight.learners.checkpoint import Checkpoint
-from oldlight.learners.policy_evaluator import Judge, best_by_start
+from oldlight.learners.policy_evaluator import PolicyEvaluator, best_by_start
 from oldlight.learners.run import LearningRun
-from oldlight.model.policies import FunctionPolicy, Policy
+from oldlight.model.episode import Episode
+from oldlight.model.policies import Policy
 from oldlight.model.problem import ImpairedMDP, checked_problem
 from oldlight.planning import solve
 from oldlight.progress import shown
@@ -47,7 +48,7 @@ Progress = bool | Callable[[int, int], None] | None
 
 def learn(
     problem: ImpairedMDP,
-    learner: Learner,
+    learner: LearnerLike,
     episodes: int,
     *,
     seed: Seed = 0,
@@ -110,7 +111,7 @@ def learn(
     checks.whole("every", every, least=1)
     gamma = _failure(failure)
     optimum = solve(problem).value if best is None else checks.real("best", best)
-    world, evaluator = World(problem), Judge(problem, evaluate, seed, by_start)
+    world, evaluator = World(problem), PolicyEvaluator(problem, evaluate, seed, by_start)
     rng = np.random.Generator(np.random.PCG64(np.random.SeedSequence(seed, spawn_key=(0, 3))))
     learner.start(Setting.of(problem, K, gamma, world.layout), rng)
     known = best_by_start(problem) if by_start else None
@@ -145,9 +146,9 @@ def _run_episodes(episodes: _Episodes, checkpoint: Checkpoint | None, progress: 
 class _Episodes:
     """The protocol of one episode: fix the policy, value it, play it, show the learner what it reveals, record."""
 
-    def __init__(self, world: World, learner: Any, evaluator: Judge, run: LearningRun) -> None:
+    def __init__(self, world: World, learner: Any, evaluator: PolicyEvaluator, run: LearningRun) -> None:
         self.world, self.learner, self.evaluator, self.run = world, learner, evaluator, run
-        self._plays_itself = hasattr(learner, "play_episode")  # in compiled code of its own
+        self._plays_itself = has_hook(learner, "play_episode")  # in compiled code of its own
         self._played: Policy | None = None  # the policy that `_player` plays
         self._player: Any = None
         self._chunk, self._draws = -1, None  # type: int, Draws | None
@@ -158,7 +159,7 @@ class _Episodes:
         valued = k % run.every == 0
         began = time.perf_counter()
         draws = self._random_numbers(k)
-        policy = _policy(learner, self.world.problem) if valued or not self._plays_itself else None
+        policy = current_policy(learner, self.world.problem.n_actions) if valued or not self._plays_itself else None
         evaluation_began = time.perf_counter()
         if valued and policy is not None:
             run.values[k], run.half_widths[k] = self.evaluator.value(policy, k)
@@ -204,7 +205,7 @@ def _check(problem: Any, learner: Any, evaluate: str, by_start: bool, checkpoint
     name = learner.__name__ if isinstance(learner, type) else type(learner).__name__
     if isinstance(learner, type):
         raise TypeError(f"{name} is a class, expected a learner; write {name}(...)")
-    for method in ("start", "see", "act" if not hasattr(learner, "policy") else "policy"):
+    for method in ("start", "see", "act" if not has_hook(learner, "policy") else "policy"):
         if not hasattr(learner, method):
             other = " and no policy()" if method == "act" else ""
             raise TypeError(f"{name} is not a learner: it has no {method}(){other}; see oldlight.learners.base")
@@ -217,14 +218,6 @@ def _failure(failure: float) -> float:
     if gamma == 0:
         raise ValueError("failure is 0, expected a probability in (0, 1]: no bonus is large enough for certainty")
     return gamma
-
-
-def _policy(learner: Any, problem: ImpairedMDP) -> Policy:
-    """The policy of this episode: the learner's own, or its answers."""
-    if hasattr(learner, "policy"):
-        found: Policy = learner.policy()
-        return found
-    return FunctionPolicy(learner.act, problem.n_actions)
 
 
 def _episode(problem: ImpairedMDP, states: Any, actions: Any, arrivals: Any) -> Episode:
@@ -244,7 +237,7 @@ def _steps(H: int) -> NDArray[np.int64]:
 
 def learn_seeds(
     problem: ImpairedMDP,
-    make: Callable[[], Learner],
+    make: Callable[[], LearnerLike],
     episodes: int,
     *,
     seeds: Iterable[Seed],

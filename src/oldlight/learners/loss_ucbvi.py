@@ -51,8 +51,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from oldlight import checks
-from oldlight.learners.base import Episode, Setting
+from oldlight.learners.base import Learner, Setting
 from oldlight.learners.optimistic_planning import left_to_earn, lost_and_never_late
+from oldlight.model.episode import Episode
 from oldlight.model.information import Information
 from oldlight.model.policies import BlackoutPolicy
 
@@ -65,7 +66,7 @@ OTHERS = ("corner", "level", "shown", "sizes", "draws", "sequences")
 FIRST = 1024
 
 
-class LossUCBVI:
+class LossUCBVI(Learner):
     """Algorithm 3; see the module's text, and `loss_ucbvi_kernels` for the arrays."""
 
     def __init__(self, *, c: float = DEFAULT, replan: str = "full", clip: str = "remaining") -> None:
@@ -100,7 +101,7 @@ class LossUCBVI:
         self._policy = BlackoutPolicy(self.sequences.copy(), A, 0, self.act)
 
     @property
-    def estimate(self) -> float:
+    def estimate(self) -> float:  # type: ignore[override]
         """The optimistic value of the start."""
         return float(self.value[0])
 
@@ -116,18 +117,23 @@ class LossUCBVI:
         self._make_room(H)
         self.episodes += 1
         path = np.empty(H, dtype=np.int64)
-        tree = (self.nodes, self.child, self.count, self.first, self.entries, self.value)
-        kernels.count_episode(
-            episode.states, episode.actions, *tree, self.corner, self.level, self.shown, self.top, self.sizes, path
-        )
+        tree, rules = self._arrays()
+        kernels.count_episode(episode.states, episode.actions, tree, path)
         key = int(self.rng.integers(2**62))
         self.draws = self.rng.integers(self.setting.n_actions, size=self.draws.shape)
-        kernels.plan(
-            self.replan == "full", path, key, self.draws, self.sequences, self.episodes, self.c, self.iota,
-            self.setting.rewards, *tree, self.choice, self.corner, self.level, self.shown, self.top,
-        )  # fmt: skip
+        kernels.plan(tree, rules, self.replan == "full", path, key, self.draws, self.sequences)
         if not np.array_equal(self.sequences, self._policy.sequences):
             self._policy = BlackoutPolicy(self.sequences.copy(), self.setting.n_actions, 0, self.act)
+
+    def _arrays(self) -> tuple[Any, Any]:
+        """The tree and the rules, as the kernels read them."""
+        from oldlight.kernels import loss_ucbvi as kernels
+
+        tree = kernels.Tree(
+            self.nodes, self.child, self.count, self.first, self.entries, self.value, self.choice, self.corner, self.level,
+            self.shown, self.top, self.sizes,
+        )  # fmt: skip
+        return tree, kernels.Rules(self.episodes, self.c, self.iota, self.setting.rewards)
 
     def policy(self) -> BlackoutPolicy:
         return self._policy
@@ -143,6 +149,14 @@ class LossUCBVI:
         for a in info.queue:
             i = int(self.child[i, a]) if i >= 0 else -1
         return i
+
+    def q_values(self, node: int) -> Floats:
+        """Q_h(τ, a) of a visited information state for each a, shape (A,)."""
+        from oldlight.kernels import loss_ucbvi as kernels
+
+        q = np.empty(self.setting.n_actions)
+        kernels.q_values(node, *self._arrays(), q)
+        return q
 
     def next_states(self, info: Information | None, a: int = 0) -> Ints:
         """N_h(τ, a, s2) for each s2; `info` None: the first states seen."""

@@ -50,8 +50,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from oldlight import checks
-from oldlight.learners.base import Episode, Setting
+from oldlight.learners.base import Learner, Setting
 from oldlight.learners.delayed_ucbvi import rewards_in_unit_interval
+from oldlight.model.episode import Episode
 from oldlight.model.information import Information
 from oldlight.model.policies import FunctionPolicy, Policy, TablePolicy
 from oldlight.planning.delay import action_type
@@ -61,7 +62,7 @@ Ints = NDArray[np.int64]
 TIE = 1e-12
 
 
-class _Memoryless:
+class _Memoryless(Learner):
     """What both share: the newest visible states of an episode, and a policy of (h, o)."""
 
     estimate: float

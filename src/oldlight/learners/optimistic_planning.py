@@ -61,8 +61,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from oldlight import checks
-from oldlight.learners.base import Episode, Setting
+from oldlight.learners.base import Learner, Setting
 from oldlight.learners.delayed_ucbvi import rewards_in_unit_interval
+from oldlight.model.episode import Episode
 from oldlight.model.information import Information
 from oldlight.model.policies import BlackoutPolicy
 from oldlight.planning.loss import Search, advance
@@ -91,7 +92,7 @@ def left_to_earn(setting: Setting) -> Floats:
     return np.cumsum(setting.rewards.max(axis=(1, 2))[::-1])[::-1].copy()
 
 
-class OptimisticPlanning:
+class OptimisticPlanning(Learner):
     """Algorithm 2; see the module's text. `counts[h, s, a, s2]` are N_h (one h if pooled)."""
 
     def __init__(

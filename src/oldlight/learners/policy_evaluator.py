@@ -33,7 +33,7 @@ QUESTIONS = 10_000  # how often a policy is asked for one value, by a walk or in
 EPISODES = 20_000  # played for a sampled value of a policy that need not be asked
 
 
-class Judge:
+class PolicyEvaluator:
     """The value of each policy that a learner plays; the same policy object is valued once."""
 
     def __init__(self, problem: ImpairedMDP, how: str, seed: int, by_start: bool = False) -> None:
@@ -53,7 +53,7 @@ class Judge:
     def value(self, policy: Policy, k: int) -> tuple[float, float]:
         """The policy of episode k: (value, half-width of a 95% interval: 0 if exact)."""
         if policy is not self._last:
-            self._last, self._value = policy, self._judge(policy, k)
+            self._last, self._value = policy, self._valued(policy, k)
         return self._value
 
     def holds(self, policy: Policy) -> bool:
@@ -64,7 +64,7 @@ class Judge:
         """Take over the value of a policy from a checkpoint."""
         self._last, self._value = policy, (value, half_width)
 
-    def _judge(self, policy: Policy, k: int) -> tuple[float, float]:
+    def _valued(self, policy: Policy, k: int) -> tuple[float, float]:
         seed = int(np.random.SeedSequence(self.seed, spawn_key=(k, 4)).generate_state(1, np.uint64)[0])
         if self.how == "sampled":
             asked = not isinstance(policy, TablePolicy | BlackoutPolicy)

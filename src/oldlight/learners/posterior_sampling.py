@@ -15,9 +15,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from oldlight import checks
-from oldlight.learners.base import Episode, Setting
+from oldlight.learners.base import Learner, Setting
 from oldlight.learners.counts import DelayCounts
 from oldlight.learners.optimistic_tables import Estimate, Tables
+from oldlight.model.episode import Episode
 from oldlight.model.mdp import TabularMDP
 from oldlight.model.policies import Policy
 from oldlight.model.problem import ImpairedMDP
@@ -25,7 +26,7 @@ from oldlight.model.problem import ImpairedMDP
 Floats = NDArray[np.float64]
 
 
-class PosteriorSampling:
+class PosteriorSampling(Learner):
     """prior: the Dirichlet parameter of each successor (1/S if None); pooled: counts of all steps together."""
 
     def __init__(self, *, prior: float | None = None, pooled: bool = False) -> None:

@@ -50,7 +50,18 @@ class LearningRun:
 
     With by_start=True also starts[k]: the state of the first step (step −warmup) of episode k; start_values[k]: the value of
     its policy from there; best_by_start[s]: the best executable value when the first state is s and known (NaN for an s
-    that no episode begins in)."""
+    that no episode begins in). Each column has shape (episodes,).
+
+    Examples
+    --------
+    >>> import oldlight as ol
+    >>> problem = ol.ImpairedMDP(ol.instances.center_chain(0.8), ol.ConstantDelay(1))
+    >>> run = ol.learn(problem, ol.learners.UniformRandom(), 20, seed=1)
+    >>> print(str(run).partition("\\n")[0])
+    LearningRun of UniformRandom
+    >>> run.to_dict()["episodes"], len(run.to_dict()["regret"])
+    (20, 20)
+    """
 
     learner: str
     problem: str
@@ -112,8 +123,8 @@ class LearningRun:
 
     @property
     def sampled(self) -> int:
-        """How many values are means of played episodes, with a half-width, because the policy was too much work to value exactly (or because
-        `evaluate="sampled"` asked for it)."""
+        """How many values are means of played episodes, with a half-width, because the policy was too much work to value exactly (or because of
+        `evaluate="sampled"`)."""
         return int(np.count_nonzero(self.half_widths > 0))
 
     def growth(self) -> float:
@@ -170,11 +181,35 @@ class LearningRun:
             head, columns = _held(held)
             return cls(**(head | columns))
 
-    # -- pictures -------------------------------------------------------------------------------------------------
+    # -- to look at -----------------------------------------------------------------------------------------------
 
     def plot(self, ax: Any = None, **style: Any) -> Any:
-        """Draw the cumulative regret; returns the axes."""
+        """Draw the cumulative regret on the axes (new ones if None); returns the axes."""
         return compare([self], ax=ax, labels=[self.learner], **style)
+
+    def to_dict(self) -> dict[str, Any]:
+        """Plain Python values: what stands at the head of a file, and each column, with the regret, as a list."""
+        columns = {name: getattr(self, name).tolist() for name in (*self._columns, "regret")}
+        by_start = {} if self.best_by_start is None else {"best_by_start": self.best_by_start.tolist()}
+        return {name: getattr(self, name) for name in HEAD} | columns | by_start
+
+    def __str__(self) -> str:
+        """A small table."""
+        rows = {"problem": self.problem, "seed": self.seed, "episodes": f"{self.done:,} of {self.episodes:,}"}
+        if len(self.values):
+            rows |= {
+                "regret": f"{self.regret[-1]:.6g}",
+                "value of the last policy": f"{self.values[-1]:.6g}",
+                "best executable value": f"{self.best:.6g}",
+                "mean return": f"{self.returns.mean():.6g}",
+                "learner's estimate": f"{self.estimates[-1]:.6g}",
+                "seconds": f"{self.seconds.sum():.3g}",
+            }
+        how = [f"valued every {self.every} episodes"] if self.every > 1 else []
+        how += [f"{self.sampled:,} sampled: each ± {self.half_widths.max():.2g} or less (95%)"] if self.sampled else []
+        rows |= {"values": ", ".join(how) or "exact"} | ({"interrupted": "yes"} if self.interrupted else {})
+        width = max(map(len, rows))
+        return "\n".join([f"LearningRun of {self.learner}", *(f"  {key:<{width}}  {rows[key]}" for key in rows)])
 
     def __repr__(self) -> str:
         regret = f"{self.regret[-1]:.6g}" if len(self.values) else "0"

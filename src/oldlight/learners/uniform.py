@@ -6,12 +6,13 @@ from typing import Any
 
 import numpy as np
 
-from oldlight.learners.base import Episode, Setting
+from oldlight.learners.base import Learner, Setting
+from oldlight.model.episode import Episode
 from oldlight.model.information import Information
 from oldlight.model.policies import FunctionPolicy
 
 
-class UniformRandom:
+class UniformRandom(Learner):
     """Acts at random."""
 
     def start(self, setting: Setting, rng: np.random.Generator) -> None:

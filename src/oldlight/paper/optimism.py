@@ -115,19 +115,11 @@ def optimism_missing(
         met: dict[Information, int] = {}
 
         def now() -> Iterator[tuple[Information, Floats]]:
-            from oldlight.kernels import loss_ucbvi as kernels
-
-            tree = (learner.nodes, learner.child, learner.count, learner.first, learner.entries, learner.value)
             for info in each:
                 if info not in met and learner.node(info) >= 0:
                     met[info] = learner.node(info)
                 if info in met:
-                    q = np.empty(A)
-                    kernels.q_values(
-                        met[info], learner.episodes, learner.c, learner.iota, learner.setting.rewards, *tree,
-                        learner.corner, learner.shown, learner.top, q,
-                    )  # fmt: skip
-                    yield info, q
+                    yield info, learner.q_values(met[info])
 
         def lowest() -> float:
             return min((float((q - star[info]).min()) for info, q in now()), default=np.inf)

@@ -20,6 +20,7 @@ from pathlib import Path
 from typing import Any
 
 import oldlight
+from oldlight.learners.base import has_hook
 from oldlight.learners.loop import learn
 from oldlight.learners.run import BY_START, COLUMNS, LearningRun
 from oldlight.model.problem import ImpairedMDP
@@ -139,7 +140,7 @@ def _learn(
             best=best,
             failure=content["failure"],
             by_start=content.get("by_start", False),
-            checkpoint=checkpoint if hasattr(learner, "state") else None,
+            checkpoint=checkpoint if has_hook(learner, "state") else None,
             checkpoint_every=checkpoint_every,
             progress=tell or False,
         )

@@ -1,0 +1,40 @@
+"""What a run shows: a table, plain values, a picture."""
+
+from __future__ import annotations
+
+import json
+
+import numpy as np
+
+import oldlight as ol
+from oldlight.learners import UniformRandom, learn
+
+PROBLEM = ol.ImpairedMDP(ol.instances.sensing_chain(0.8, horizon=4), ol.ConstantDelay(1))
+
+
+def test_print_shows_a_small_table() -> None:
+    run = learn(PROBLEM, UniformRandom(), 12, seed=2, every=3)
+    rows = dict(line.strip().split("  ", 1) for line in str(run).splitlines()[1:])
+    assert rows["episodes"].strip() == "12 of 12"
+    assert float(rows["regret"]) == float(f"{run.regret[-1]:.6g}")
+    assert rows["values"].strip() == "valued every 3 episodes"
+    assert rows["problem"].strip() == repr(PROBLEM)
+    assert repr(run).startswith("LearningRun(UniformRandom, 12 episodes")  # one line, as before
+
+
+def test_plain_values_are_json() -> None:
+    run = learn(PROBLEM, UniformRandom(), 12, seed=2, by_start=True)
+    found = json.loads(json.dumps(run.to_dict()))
+    assert (found["learner"], found["seed"], found["done"]) == ("UniformRandom", 2, 12)
+    assert np.array_equal(found["regret"], run.regret)
+    assert np.array_equal(found["start_values"], run.start_values)
+    assert len(found["best_by_start"]) == PROBLEM.n_states
+
+
+def test_a_run_is_drawn_on_the_axes_given() -> None:
+    from matplotlib.figure import Figure
+
+    ax = Figure().subplots()
+    run = learn(PROBLEM, UniformRandom(), 12, seed=2)
+    assert run.plot(ax) is ax
+    assert np.array_equal(ax.lines[0].get_ydata(), run.regret)

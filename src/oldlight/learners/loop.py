@@ -28,7 +28,7 @@ from contextlib import contextmanager
 from functools import lru_cache
 from multiprocessing import active_children, get_context
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 from numpy.typing import NDArray
@@ -51,7 +51,7 @@ def learn(
     episodes: int,
     *,
     seed: Seed = 0,
-    evaluate: str = "exact",
+    evaluate: Literal["exact", "sampled"] = "exact",
     every: int = 1,
     best: float | None = None,
     failure: float = 0.1,

@@ -40,6 +40,7 @@ LATER = (
     "paper/",
     "registry",
     "report/",
+    "simulation/link_sampler",
     "studies/",
     "testbed",
     "traces",

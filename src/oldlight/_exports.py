@@ -60,7 +60,13 @@ PARTS = (
     "testbed",
     "traces",
 )
-RENAMED = {"controller": "control", "theory": "paper", "words": "registry"}
+RENAMED = {
+    "channels": "model.channels",
+    "controller": "control",
+    "information": "model.information",
+    "theory": "paper",
+    "words": "registry",
+}
 MODULES = {name: module for module, names in WHERE.items() for name in names}
 NAMES = sorted([*MODULES, "envs", "instances", "learners"])
 

@@ -59,6 +59,12 @@ def test_the_control_period_is_part_of_what_a_channel_is(channel: Channel) -> No
     assert pickle.loads(pickle.dumps(every_20)) == every_20
 
 
+def test_the_control_period_of_a_whole_is_that_of_the_whole() -> None:
+    timed = ol.Lossy(ol.GeometricDelay(0.3).with_period(20), rate=0.2).with_period(20)
+    assert timed == BOTH.with_period(20) != BOTH
+    assert hash(timed) == hash(BOTH.with_period(20))
+
+
 def test_channels_of_different_classes_are_not_equal() -> None:
     assert ol.StochasticDelay([1.0]) != ol.ConstantDelay(0)
     assert ol.StochasticDelay([0.7, 0.3]) != ol.StochasticDelay([[0.7, 0.3]])

@@ -88,7 +88,9 @@ def test_rewards_whose_sums_overflow_are_refused(tmp_path: Path) -> None:
     good.save(path)
     text = path.with_suffix(".toml")
     text.write_text(text.read_text().replace("horizon = 2", "horizon = 3"))
-    with pytest.raises(ValueError, match=r"mdp.toml with mdp.npz: rewards\[s=1, a=0\]"):
+    with pytest.raises(
+        ValueError, match=r"mdp.toml with mdp.npz: damaged, or not a process file \(rewards\[s=1, a=0\]"
+    ):
         ol.TabularMDP.load(path)
     table = tmp_path / "table.csv"
     table.write_text(f"s,a,s',p,r\nx,go,x,1,{LARGEST / 5!r}\n")

@@ -151,7 +151,7 @@ def test_milliseconds() -> None:
     assert (late.d, late.period_ms) == (3, 20)
     assert ol.ConstantDelay.from_ms(40, period_ms=20).d == 2
     assert ol.ConstantDelay.from_ms(0, period_ms=20).d == 0
-    assert late == ol.ConstantDelay(3)
+    assert late == ol.ConstantDelay(3).with_period(20)
     assert ol.ImpairedMDP(ol.instances.sensing_chain(0.8), late).period_ms == 20
     law = ol.EmpiricalDelay.from_ms({5: 1, 15: 1, 25: 2}, period_ms=10).law(10, 2, 2)
     assert law.first == pytest.approx([0, 0.25, 0.25, 0.5])

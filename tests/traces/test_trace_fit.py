@@ -30,7 +30,7 @@ def test_a_fit_by_hand() -> None:
     assert (fit.longest, fit.loss_rate, fit.bursty) == (3, 1 / 6, False)
     channel = fit.channel(by_step=True)
     assert isinstance(channel, ol.Lossy)
-    assert channel.loss == ol.Loss(rate=1 / 6)
+    assert channel.loss == ol.Loss(rate=1 / 6).with_period(20)
     assert channel.period_ms == channel.delay.period_ms == 20
     law = channel.delay.law(3, 1, 1)
     assert law.interarrival[:, 0, 0].tolist() == fit.by_step.tolist()
@@ -42,10 +42,11 @@ def test_the_rounding_is_that_of_the_channels() -> None:
     for delay, ticks in [(0.0, 0), (0.1, 1), (20.0, 1), (20.1, 2), (45.0, 3)]:
         fit = Trace([delay] * 12).fit(20, horizon=4)
         assert fit.late[0] == ticks == ol.ConstantDelay.from_ms(delay, period_ms=20).d
-        assert fit.channel() == ol.ConstantDelay(ticks)
-        assert fit.channel().period_ms == 20
+        assert fit.channel() == ol.ConstantDelay(ticks).with_period(20)
         assert fit.independent
-    assert Trace([1000.0] * 12).fit(20, horizon=4).channel() == ol.ConstantDelay(4)  # what exceeds H is H
+    assert Trace([1000.0] * 12).fit(20, horizon=4).channel() == ol.ConstantDelay(4).with_period(
+        20
+    )  # what exceeds H is H
 
 
 def test_no_number_is_too_large_or_too_small() -> None:
@@ -184,7 +185,7 @@ def test_bursts_are_offered_where_runs_are_longer() -> None:
     assert loss.to_good == pytest.approx(0.4, abs=4 * np.sqrt(0.24 / lost.sum()))
     assert loss.bad == pytest.approx(fit.loss_rate, abs=2 / n)
     assert (loss.seen_good, loss.seen_bad) == (1.0, 0.0)
-    assert fit.channel(bursty=False) == ol.Lossy(ol.ConstantDelay(1), rate=fit.loss_rate)
+    assert fit.channel(bursty=False) == ol.Lossy(ol.ConstantDelay(1), rate=fit.loss_rate).with_period(fit.period_ms)
     assert Trace(delays).loss_runs.mean() == pytest.approx(1 / loss.to_good, rel=0.01)
     one_by_one = Trace(np.where(rng.random(n) < 0.05, NAN, 15.0)).fit(20)
     assert not one_by_one.bursty

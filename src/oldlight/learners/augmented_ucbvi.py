@@ -38,7 +38,7 @@ Options
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 from numpy.typing import NDArray
@@ -61,7 +61,12 @@ class AugmentedUCBVI(Learner):
     """UCBVI on the augmented table; see the module's text for the options."""
 
     def __init__(
-        self, c: float | None = None, *, pooled: bool = False, bonus: str = "hoeffding", planning: str = "full"
+        self,
+        c: float | None = None,
+        *,
+        pooled: bool = False,
+        bonus: Literal["hoeffding", "bernstein"] = "hoeffding",
+        planning: Literal["full", "doubling"] = "full",
     ) -> None:
         self.bonus = checks.one_of("bonus", bonus, ("hoeffding", "bernstein"))
         self.c = checks.real("c", 0.01 if c is None else c)

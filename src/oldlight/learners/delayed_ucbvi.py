@@ -49,7 +49,7 @@ reported one: see docs/learning.md.
 from __future__ import annotations
 
 from functools import partial
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 from numpy.typing import NDArray
@@ -85,13 +85,13 @@ class DelayedUCBVI(Learner):
         self,
         *,
         c: float | None = None,
-        bonus: str | None = None,
-        planning: str = "full",
+        bonus: Literal["hoeffding", "bernstein"] | None = None,
+        planning: Literal["full", "doubling", "greedy"] = "full",
         pooled: bool = False,
-        law: str = "known",
-        rewards: str = "known",
-        divisor: str = "at risk",
-        clip: str = "remaining",
+        law: Literal["known", "estimated"] = "known",
+        rewards: Literal["known", "estimated"] = "known",
+        divisor: Literal["at risk", "printed"] = "at risk",
+        clip: Literal["remaining", "H"] = "remaining",
     ) -> None:
         bonus = bonus or ("hoeffding" if planning == "greedy" else "bernstein")
         for name, value, allowed in (

@@ -45,7 +45,7 @@ action is drawn uniformly, anew after each episode, one draw for each (t, s_t, n
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 from numpy.typing import NDArray
@@ -69,7 +69,13 @@ FIRST = 1024
 class LossUCBVI(Learner):
     """Algorithm 3; see the module's text, and `loss_ucbvi_kernels` for the arrays."""
 
-    def __init__(self, *, c: float = DEFAULT, replan: str = "full", clip: str = "remaining") -> None:
+    def __init__(
+        self,
+        *,
+        c: float = DEFAULT,
+        replan: Literal["full", "greedy"] = "full",
+        clip: Literal["remaining", "H"] = "remaining",
+    ) -> None:
         if replan not in ("full", "greedy"):
             raise ValueError(f'replan is {replan!r}, expected "full" or "greedy"')
         if clip not in ("remaining", "H"):

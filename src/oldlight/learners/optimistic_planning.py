@@ -55,7 +55,7 @@ is coarser, are drawn from at random, for each information state that the plan r
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 from numpy.typing import NDArray
@@ -97,12 +97,12 @@ class OptimisticPlanning(Learner):
 
     def __init__(
         self,
-        oracle: str = "bonus",
+        oracle: Literal["bonus", "alternating"] = "bonus",
         *,
         c: float | None = None,
-        replan: str = "doubling",
+        replan: Literal["doubling", "full"] = "doubling",
         pooled: bool = False,
-        clip: str = "remaining",
+        clip: Literal["remaining", "none"] = "remaining",
         starts: int = 3,
     ) -> None:
         if oracle not in ("bonus", "alternating"):

@@ -42,11 +42,30 @@ GivenChannel: TypeAlias = Channel | str | Mapping[str, Any]
 
 @dataclass(frozen=True, eq=False)
 class ImpairedMDP:
-    """`mdp` seen through `channel`; `start` is None (cold) or WarmStart().
+    """A process seen through a channel.
 
-    actuation: actions take effect this many steps after they are chosen; `pending` are the ones under way at time 0, done at
-    steps 0..actuation−1 (the first action each if None). `h` of an information state is always the step that the action
-    chosen now will act on, so late actions are the same as observations that are later by `actuation` (see `law`).
+    Parameters
+    ----------
+    mdp : TabularMDP
+        The process: H steps, S states, A actions.
+    channel : Channel, str or mapping
+        How observations travel: an object, text such as ``"constant:2+loss:0.1"`` or data (see `oldlight.model.channels.text`).
+    start : None, "cold", "warm" or WarmStart()
+        See the module's text; None is cold.
+    actuation : int
+        Actions take effect this many steps after they are chosen. `h` of an information state is always the step that the action
+        chosen now will act on, so late actions are the same as observations that are later by `actuation` (see `law`).
+    pending : sequence of `actuation` ints, optional
+        The actions under way at time 0, done at steps 0..actuation−1; action 0 each if None.
+
+    Examples
+    --------
+    >>> import oldlight as ol
+    >>> problem = ol.ImpairedMDP(ol.instances.sensing_chain(0.8), "constant:2", start="warm")
+    >>> problem.warmup, problem.channel
+    (2, ConstantDelay(d=2))
+    >>> problem.behind("loss:0.2").arrival_probability.tolist() == [0.8] * 10
+    True
     """
 
     mdp: TabularMDP

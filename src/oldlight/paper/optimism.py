@@ -24,7 +24,7 @@ belief. From step h on alone it is not (at the last step there is no bonus, and 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 from numpy.typing import NDArray
@@ -102,7 +102,7 @@ def optimism_missing(
     gamma: float = 0.1,
     runs: int = 1,
     seed: int = 0,
-    clip: str = "remaining",
+    clip: Literal["remaining", "H"] = "remaining",
 ) -> Claim:
     """Lemma `optimism_missing`, with the bonus of the parent's count: LossUCBVI. A τ never visited has Q = its clip."""
     everything, (_, ahead) = _under_loss(problem)
@@ -145,7 +145,7 @@ def optimism_planning(
     gamma: float = 0.1,
     runs: int = 1,
     seed: int = 0,
-    clip: str = "remaining",
+    clip: Literal["remaining", "none"] = "remaining",
 ) -> Claim:
     """Algorithm 2's bonus oracle, τ accounted for from its newest seen step on. Between two plans nothing changes."""
     each, star = _under_loss(problem)

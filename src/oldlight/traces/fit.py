@@ -171,7 +171,7 @@ class Fit:
         delay, loss = self.delay(by_step=by_step), self.loss(bursty=bursty)
         if loss is None:
             return delay
-        if delay == ConstantDelay(0):
+        if delay.with_period(None) == ConstantDelay(0):
             return loss
         return Lossy(delay, loss=loss).with_period(self.period_ms)
 

@@ -41,10 +41,11 @@ class Channel:
         return same
 
     def _parameters(self) -> tuple[Any, ...]:
-        """What two equal channels of one class have in common, beside the control period."""
-        if dataclasses.is_dataclass(self):
-            return tuple(getattr(self, field.name) for field in dataclasses.fields(self))
-        return (id(self),)
+        """What two equal channels of one class have in common, beside the control period (which is that of the whole channel)."""
+        if not dataclasses.is_dataclass(self):
+            return (id(self),)
+        values = [getattr(self, field.name) for field in dataclasses.fields(self)]
+        return tuple(value.with_period(None) if isinstance(value, Channel) else value for value in values)
 
     def __eq__(self, other: object) -> bool:
         if not isinstance(other, Channel) or type(self) is not type(other):

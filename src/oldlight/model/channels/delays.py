@@ -82,7 +82,19 @@ def _write_out(first: Floats, interarrival: Floats, H: int, S: int, A: int, *, w
 
 @dataclass(frozen=True, eq=False)
 class ConstantDelay(DelayChannel):
-    """Every observation is exactly d steps late."""
+    """Every observation is exactly d steps late.
+
+    Parameters
+    ----------
+    d : int
+        The delay in steps, ≥ 0.
+
+    Examples
+    --------
+    >>> from oldlight import ConstantDelay
+    >>> ConstantDelay.from_ms(45, period_ms=20)  # rounded up to whole steps
+    ConstantDelay(d=3)
+    """
 
     d: int
 
@@ -103,8 +115,18 @@ class ConstantDelay(DelayChannel):
 class StochasticDelay(DelayChannel):
     """Interarrival times from any pmf, per step, state and action if need be.
 
-    interarrival: last axis = P(Δ = 0, 1, ...); it broadcasts to (H, S, A, K). Plain ``[0.7, 0.3]`` is one law for all.
-    first: pmf of d_0; ``[1.0]`` (the first state is seen at once) if None.
+    Parameters
+    ----------
+    interarrival : array_like, shape (K,) up to (H, S, A, K)
+        The last axis is P(Δ = 0, 1, ...); it broadcasts to (H, S, A, K). Plain ``[0.7, 0.3]`` is one law for all.
+    first : array_like, optional
+        The pmf of d_0; ``[1.0]`` (the first state is seen at once) if None.
+
+    Examples
+    --------
+    >>> from oldlight import StochasticDelay
+    >>> StochasticDelay([0.7, 0.3]).law(horizon=4, n_states=2, n_actions=2).max_delay
+    3
     """
 
     def __init__(self, interarrival: ArrayLike, *, first: ArrayLike | None = None) -> None:
@@ -160,7 +182,18 @@ def _check_first(who: str, first: Any) -> Any:
 class GeometricDelay(_IndependentDelay):
     """P(Δ = k) = p·(1−p)^k: at each step the next observation arrives with probability p.
 
-    first: pmf of d_0 (seen at once if None), or "same": then arrivals are a Bernoulli process from the start.
+    Parameters
+    ----------
+    p : float
+        The probability of an arrival at each step, in (0, 1].
+    first : array_like, "same" or None
+        The pmf of d_0 (seen at once if None), or "same": then arrivals are a Bernoulli process from the start.
+
+    Examples
+    --------
+    >>> from oldlight import GeometricDelay
+    >>> GeometricDelay.from_ms(30, period_ms=10)  # a mean of three steps
+    GeometricDelay(p=0.25, first=None)
     """
 
     p: float

@@ -62,7 +62,20 @@ def chances(who: str, seen: ArrayLike | None, rate: ArrayLike | None) -> float |
 class Loss(LossChannel):
     """Each observation is seen at once with probability λ_h, or lost for good (and the agent knows).
 
-    Exactly one of, by name: seen = λ, the chance to be seen; rate = 1 − λ, the chance to be lost. One number, or one per step.
+    Parameters
+    ----------
+    seen : float or array_like of H floats
+        λ, the arrival probability: one number, or one per step. Give exactly one of `seen` and `rate`, by name.
+    rate : float or array_like of H floats
+        1 − λ, the loss rate.
+
+    Examples
+    --------
+    >>> from oldlight import Loss
+    >>> Loss(rate=0.2)
+    Loss(seen=0.8)
+    >>> Loss(rate=0.2).arrival_probabilities(3).tolist()
+    [0.8, 0.8, 0.8]
     """
 
     seen: float | tuple[float, ...]
@@ -127,7 +140,21 @@ class BurstyLoss(LossChannel):
 
 @dataclass(frozen=True, init=False, eq=False)
 class Lossy(Channel):
-    """Late and lossy: each observation is lost, or travels with `delay`. Give seen = λ, rate = 1 − λ, or loss = a channel."""
+    """Late and lossy: each observation is lost, or travels with `delay`.
+
+    Parameters
+    ----------
+    delay : DelayChannel
+        How late an observation is that is not lost.
+    seen, rate, loss : float or array_like, float or array_like, LossChannel
+        Exactly one of the arrival probability λ, the loss rate 1 − λ, and a loss channel.
+
+    Examples
+    --------
+    >>> from oldlight import ConstantDelay, Lossy
+    >>> Lossy(ConstantDelay(2), rate=0.1)
+    Lossy(delay=ConstantDelay(d=2), loss=Loss(seen=0.9))
+    """
 
     delay: DelayChannel
     loss: LossChannel

@@ -1,0 +1,52 @@
+"""What a type checker says of code that uses oldlight: mistakes are errors, right code is not."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+import pytest
+from mypy import api
+
+import oldlight as ol
+
+ROOT = Path(__file__).parents[2]
+SNIPPET = """\
+import numpy as np
+
+import oldlight as ol
+
+mdp = ol.instances.sensing_chain(0.8)
+problem = ol.ImpairedMDP(mdp, "constant:2+loss:0.1", start="warm")
+problem = ol.ImpairedMDP(mdp, {"kind": "constant", "d": 2}, start=ol.WarmStart()).behind("loss:0.1")
+problem = ol.ImpairedMDP(mdp, ol.ConstantDelay(2), start=None)
+learner = ol.learners.DelayedUCBVI(bonus="hoeffding", planning="full", clip="H")
+run = ol.learn(problem, learner, 10, seed=np.random.SeedSequence(1), evaluate="sampled")
+value: float = ol.solve(problem).value
+played = ol.simulate(problem, ol.solve(problem).policy, 10, seed=np.random.default_rng(0))
+delay: ol.DelayChannel = problem.channel.delay
+
+ol.sovle(problem)  # error: attr-defined
+ol.ImpairedMDP(mdp, 2)  # error: arg-type
+ol.ImpairedMDP(mdp, "none", start="hot")  # error: arg-type
+ol.learners.DelayedUCBVI(bonus="x")  # error: arg-type
+ol.learners.OptimisticPlanning(oracle="x")  # error: arg-type
+ol.learners.AugmentedUCBVI(planning="x")  # error: arg-type
+ol.learners.LossUCBVI(clip="x")  # error: arg-type
+ol.learn(problem, learner, 10, evaluate="x")  # error: arg-type
+ol.simulate(problem, ol.solve(problem).policy, 10, seed="x")  # error: arg-type
+words: str = ol.solve(problem).value  # error: assignment
+"""
+
+
+def test_mistakes_are_errors_and_right_code_is_not(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("MYPYPATH", str(Path(ol.__file__).parents[1]))  # the oldlight of this test
+    file = tmp_path / "snippet.py"
+    file.write_text(SNIPPET, encoding="utf-8")
+    options = ["--config-file", str(ROOT / "pyproject.toml"), "--cache-dir", str(ROOT / ".mypy_cache")]
+    said, faults, _ = api.run([*options, str(file)])
+    assert not faults
+    found = set(re.findall(r"snippet\.py:(\d+): error: .*\[([a-z-]+)\]$", said, re.MULTILINE))
+    lines = enumerate(SNIPPET.splitlines(), 1)
+    expected = {(str(number), line.partition("# error: ")[2]) for number, line in lines if "# error: " in line}
+    assert found == expected, said

@@ -23,6 +23,7 @@ SAID = {
 }
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", SAID)
 def test_the_guide_runs(name: str, tmp_path: Path) -> None:
     pytest.importorskip("pyarrow")

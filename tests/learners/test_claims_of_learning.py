@@ -223,6 +223,7 @@ HIDDEN: dict[str, tuple[ol.ImpairedMDP, dict[str, Any], Any]] = {
 }
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("where", HIDDEN)
 def test_printed_regret_by_brute_force(where: str) -> None:
     """Starts, values from them and the comparator, against an enumeration of raw histories; a hidden start costs more."""

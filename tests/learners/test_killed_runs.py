@@ -10,6 +10,7 @@ import time
 from pathlib import Path
 
 import numpy as np
+import pytest
 
 import oldlight as ol
 from oldlight.learners import DelayedUCBVI, learn
@@ -26,6 +27,7 @@ learn(problem, DelayedUCBVI(), 3000, seed=11, checkpoint=sys.argv[1], checkpoint
 """
 
 
+@pytest.mark.slow
 def test_kill_nine_and_go_on(tmp_path: Path) -> None:
     checkpoint, result = tmp_path / "checkpoint.npz", tmp_path / "run.npz"
     command = [sys.executable, "-c", SCRIPT, str(checkpoint), str(result)]

@@ -118,6 +118,7 @@ RUNS: dict[str, tuple[ol.ImpairedMDP, int, int, dict[str, Any]]] = {
 }
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("where", RUNS)
 def test_algorithm_1_is_optimistic_with_the_proved_constant(where: str) -> None:
     problem, episodes, runs, options = RUNS[where]
@@ -142,6 +143,7 @@ def test_the_printed_divisor_is_optimistic_too() -> None:
     assert optimism(problem, 300, divisor="printed", **options).holds
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("divided_by", ["those still waiting", "all episodes"])
 def test_a_first_delay_that_is_rarely_long_is_paid_for(divided_by: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """Few episodes tell what follows while the first state is late: a bonus that divides by all k of them is too small."""
@@ -166,6 +168,7 @@ def test_a_first_delay_that_is_rarely_long_is_paid_for(divided_by: str, monkeypa
 LOSSY = ol.ImpairedMDP(rarely_rewarded(2, 0.5), ol.Loss(seen=0.8))
 
 
+@pytest.mark.slow
 def test_algorithm_2_is_optimistic_from_the_newest_seen_step_on() -> None:
     claim = optimism_planning(LOSSY, 1000, runs=20)
     assert claim.holds
@@ -184,6 +187,7 @@ def test_algorithm_2_is_not_with_a_shrunken_constant() -> None:
     assert claim.detail[LOWEST] < -0.1
 
 
+@pytest.mark.slow
 def test_algorithm_3_is_optimistic_with_the_proved_constant_only() -> None:
     claim = optimism_missing(LOSSY, 1000, runs=10)
     assert claim.holds

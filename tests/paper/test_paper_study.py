@@ -49,6 +49,7 @@ def found(folder: Path) -> list[Result]:
     return list(results(folder))
 
 
+@pytest.mark.slow
 def test_the_exact_gaps(found: list[Result]) -> None:
     gaps = {(r.instance, r.channel): r.scalars["gap"] for r in found if r.block == "table" and r.label == "gap"}
     assert len(gaps) == 4 * 8
@@ -60,6 +61,7 @@ def test_the_exact_gaps(found: list[Result]) -> None:
         assert [round(1e4 * gaps[instance, f"delay {d}"], 1) for d in (1, 2, 3, 4)] == list(expected)
 
 
+@pytest.mark.slow
 def test_the_monte_carlo_protocol_agrees_with_the_exact_gap(found: list[Result]) -> None:
     """5 repetitions of 10,000 episodes; the mean of all within 4 standard errors, for each of the 32 cells of the table."""
     table = [r for r in found if r.block == "table" and r.label.startswith("simulate")]
@@ -70,6 +72,7 @@ def test_the_monte_carlo_protocol_agrees_with_the_exact_gap(found: list[Result])
         assert abs(off) < 4 * np.sqrt(np.mean(np.square(errors)) / 5), key
 
 
+@pytest.mark.slow
 def test_every_curve_of_the_figure_is_there(found: list[Result]) -> None:
     groups = summary.groups([r for r in found if r.block == "figure"], "instance", "channel")
     assert len(groups) == 2 * (3 + len(BERNOULLI))
@@ -80,6 +83,7 @@ def test_every_curve_of_the_figure_is_there(found: list[Result]) -> None:
             assert (r.columns["values"] <= r.scalars["best"] + 1e-9).all()  # no policy beats the best executable one
 
 
+@pytest.mark.slow
 def test_learners_of_one_problem_share_their_luck(found: list[Result]) -> None:
     groups = summary.groups([r for r in found if r.block == "learners"], "channel", "replicate")
     for cells in groups.values():
@@ -87,6 +91,7 @@ def test_learners_of_one_problem_share_their_luck(found: list[Result]) -> None:
         assert len({r.label for r in cells}) == len(cells)
 
 
+@pytest.mark.slow
 def test_the_page(folder: Path, found: list[Result], tmp_path: Path) -> None:
     page = paper_page.paper_page(folder).write(tmp_path / "report.html")
     text = page.read_text(encoding="utf-8")
@@ -125,6 +130,7 @@ def test_the_page(folder: Path, found: list[Result], tmp_path: Path) -> None:
         assert "<svg" in (tmp_path / "figures" / f"{name}.svg").read_text(encoding="utf-8")
 
 
+@pytest.mark.slow
 def test_the_page_of_an_unfinished_study(folder: Path, found: list[Result], tmp_path: Path) -> None:
     """Sections are there when every cell of theirs is; the rest is named."""
     place = tmp_path / "runs"
@@ -161,6 +167,7 @@ def test_the_page_of_an_unfinished_study(folder: Path, found: list[Result], tmp_
         paper_page.paper_page(place)
 
 
+@pytest.mark.slow
 def test_the_page_in_a_browser(folder: Path, tmp_path: Path) -> None:
     """What `make demo` ends with, opened as a reader would: drawn, without an error, legends and tables alive."""
     page = paper_page.paper_page(folder).write(tmp_path / "report.html")
@@ -297,6 +304,7 @@ def test_each_statement_has_a_figure() -> None:
             assert hasattr(theory, function), function
 
 
+@pytest.mark.slow
 def test_rows_that_say_the_same_everywhere_go_to_the_caption(found: list[Result]) -> None:
     titles, rows, caption = summary.regret_rows([r for r in found if r.block == "learners"])
     assert titles[0] == "learner"

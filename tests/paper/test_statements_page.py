@@ -69,7 +69,12 @@ def test_every_row_has_a_command() -> None:
             assert ROW.fullmatch(line), line
 
 
-@pytest.mark.parametrize("row", rows(), ids=lambda row: row["command"][:60])
+def marked(row: re.Match[str]) -> Any:
+    """The rows that run a script of docs/scripts take long."""
+    return pytest.param(row, marks=[pytest.mark.slow] if row["command"].startswith("python docs/") else [])
+
+
+@pytest.mark.parametrize("row", [marked(row) for row in rows()], ids=lambda row: row["command"][:60])
 def test_the_command_prints_what_the_row_says(row: re.Match[str]) -> None:
     assert printed(row["command"]) == row["prints"]
 
@@ -95,6 +100,7 @@ def test_optimism_says_something() -> None:
         assert below >= 2 / 3 - 1e-9, command
 
 
+@pytest.mark.slow
 def test_the_account_of_table_1() -> None:
     """The figures in the text of that section are those that the script prints."""
     (section,) = re.findall(r"## Table 1\n(.*?)\n## ", TEXT, re.DOTALL)

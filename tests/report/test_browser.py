@@ -84,6 +84,7 @@ def path(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return page_under_test(tmp_path_factory.mktemp("page"))
 
 
+@pytest.mark.slow
 def test_the_page_works(path: Path, browser: Any, tmp_path: Path) -> None:
     assert check_page(path, browser, screenshots=tmp_path) == {"plots": 5, "keys": 3, "tables": 1}
     assert {p.name for p in tmp_path.iterdir()} == {"report-phone.png", "report-wide.png"}

@@ -150,6 +150,7 @@ def test_what_nobody_waits_for_stops(scheduler: tuple[str, list[Any]], tmp_path:
     assert (state.done, state.running, state.waiting, state.stopped) == (0, (), 2, 2)
 
 
+@pytest.mark.slow
 def test_a_killed_worker_changes_nothing(scheduler: tuple[str, list[subprocess.Popen[bytes]]], tmp_path: Path) -> None:
     """The last test here: one worker is killed (−9) while both are learning."""
     address, workers = scheduler

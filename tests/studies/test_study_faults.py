@@ -113,6 +113,7 @@ def undisturbed(keys: dict[str, Any], folder: Path) -> dict[str, str]:
     return out
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(not Path("/proc/self/stat").exists(), reason="needs /proc to find the worker processes")
 def test_kill_nine_at_ten_random_moments(tmp_path: Path) -> None:
     """Ten kills: some as soon as the process starts, most after it got somewhere; now the runner with its workers, now the runner

@@ -43,10 +43,10 @@ def test_the_wifi_law() -> None:
 def test_a_deadline() -> None:
     delays = [5, 25, 10, NAN, 45, 12, 70, 3, 39, 41]
     fit = Trace(delays).fit(20, horizon=4)
-    assert fit.with_deadline(4) == ol.Lossy(ol.ConstantDelay(4), rate=0.1)
-    assert fit.with_deadline(2) == ol.Lossy(ol.ConstantDelay(2), rate=0.4)
-    assert fit.with_deadline(0) == ol.Loss(rate=1.0)
-    assert Trace(np.array(delays)[:3]).fit(20, horizon=2).with_deadline(2) == ol.ConstantDelay(2)
+    assert fit.with_deadline(4) == ol.Lossy(ol.ConstantDelay(4), rate=0.1).with_period(20)
+    assert fit.with_deadline(2) == ol.Lossy(ol.ConstantDelay(2), rate=0.4).with_period(20)
+    assert fit.with_deadline(0) == ol.Loss(rate=1.0).with_period(20)
+    assert Trace(np.array(delays)[:3]).fit(20, horizon=2).with_deadline(2) == ol.ConstantDelay(2).with_period(20)
     assert fit.with_deadline(2).period_ms == 20
     with pytest.raises(ValueError, match="d is -1"):
         fit.with_deadline(-1)

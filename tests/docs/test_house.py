@@ -1,0 +1,217 @@
+"""The rules of the house: sizes, names, places, and an import rule that sees every import.
+
+Limits that do not hold yet are listed as exceptions. The lists may only shrink: an exception that is no longer needed fails
+its test, which prints the list that is true now.
+"""
+
+from __future__ import annotations
+
+import ast
+import os
+import shutil
+import subprocess
+import sys
+import tomllib
+from collections.abc import Iterator
+from functools import cache
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parents[2]
+SRC = ROOT / "src" / "oldlight"
+RULE = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["tool"]["importlinter"]
+
+LONG_FUNCTIONS = {
+    "cli/problems.py:learn",
+    "kernels/counts.py:sweep",
+    "kernels/delay.py:backup_best",
+    "learners/loop.py:learn",
+    "model/information.py:check",
+    "planning/gap.py:hidden_visits",
+}
+MANY_ARGUMENTS = {  # of the commands: their options
+    "cli/links.py:on_testbed",
+    "cli/problems.py:learn",
+    "cli/problems.py:plan",
+    "cli/problems.py:simulate",
+    "kernels/augmented_q_learning.py:update",
+    "kernels/augmented_ucbvi.py:plan",
+    "kernels/augmented_ucbvi.py:walk",
+    "kernels/counts.py:count",
+    "kernels/counts.py:estimate",
+    "kernels/counts.py:sweep",
+    "kernels/delay.py:backup_best",
+    "kernels/delay.py:backup_dense",
+    "kernels/delay.py:backup_sparse",
+    "kernels/episodes.py:play",
+    "kernels/greedy.py:_from_table",
+    "kernels/greedy.py:_relax",
+    "kernels/greedy.py:episode",
+    "kernels/greedy.py:lookahead",
+    "kernels/greedy.py:without_delay",
+    "kernels/loss.py:_open",
+    "kernels/loss.py:search",
+    "kernels/loss.py:visit",
+    "kernels/loss_ucbvi.py:_back_up",
+    "kernels/loss_ucbvi.py:count_episode",
+    "kernels/loss_ucbvi.py:plan",
+    "kernels/loss_ucbvi.py:q_values",
+    "paper/concentration.py:_union",
+    "paper/optimism.py:_claim",
+    "planning/delay.py:Induction._backup",
+    "planning/delay.py:_backup_dense",
+}
+SAME_NAMES = {"progress.py"}
+
+
+@cache
+def sources() -> dict[str, ast.Module]:
+    """Every module of the package but those that only name where a module has moved: path -> syntax tree."""
+    trees = {
+        path.relative_to(SRC).as_posix(): ast.parse(path.read_text(encoding="utf-8")) for path in SRC.rglob("*.py")
+    }
+    return {name: tree for name, tree in trees.items() if not (ast.get_docstring(tree) or "").startswith("Renamed: ")}
+
+
+def functions(node: ast.AST, inside: str = "") -> Iterator[tuple[str, ast.FunctionDef | ast.AsyncFunctionDef]]:
+    for child in ast.iter_child_nodes(node):
+        here = inside
+        if isinstance(child, ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef):
+            here = f"{inside}{child.name}."
+            if not isinstance(child, ast.ClassDef):
+                yield here[:-1], child
+        yield from functions(child, here)
+
+
+@cache
+def called_from_python() -> set[str]:
+    """The kernels that are used outside kernels/, as `kernels/file.py:name`."""
+    found = set()
+    for name, tree in sources().items():
+        if name.startswith("kernels/"):
+            continue
+        modules: dict[str, str] = {}
+        for node in ast.walk(tree):
+            if isinstance(node, ast.ImportFrom) and node.module == "oldlight.kernels":
+                modules |= {alias.asname or alias.name: alias.name for alias in node.names}
+            elif isinstance(node, ast.ImportFrom) and (node.module or "").startswith("oldlight.kernels."):
+                file = (node.module or "").rpartition(".")[2]
+                found |= {f"kernels/{file}.py:{alias.name}" for alias in node.names}
+        for node in ast.walk(tree):
+            if isinstance(node, ast.Attribute) and isinstance(node.value, ast.Name) and node.value.id in modules:
+                found.add(f"kernels/{modules[node.value.id]}.py:{node.attr}")
+    return found
+
+
+def exactly(found: set[str], known: set[str], rule: str) -> None:
+    """Nothing new breaks the rule, and nothing is excused that no longer breaks it."""
+    new, old = sorted(found - known), sorted(known - found)
+    assert new == [], f"{rule}: {new}"
+    listed = "".join(f'    "{name}",\n' for name in sorted(found))
+    assert old == [], f"no longer needed as exceptions: {old}. The list that is true now:\n{listed}"
+
+
+def test_no_file_is_too_long() -> None:
+    for folder, limit in ((SRC, 400), (ROOT / "tests", 500)):
+        lengths = {path: len(path.read_text(encoding="utf-8").splitlines()) for path in folder.rglob("*.py")}
+        assert lengths
+        assert {path.name: n for path, n in lengths.items() if n > limit} == {}, f"at most {limit} lines in a file"
+
+
+def test_no_function_is_too_long() -> None:
+    found = set()
+    for file, tree in sources().items():
+        limit = 80 if file.startswith("kernels/") else 60
+        for name, function in functions(tree):
+            if (function.end_lineno or 0) - function.lineno + 1 > limit:
+                found.add(f"{file}:{name}")
+    exactly(found, LONG_FUNCTIONS, "at most 60 lines in a function, 80 in a kernel")
+
+
+def test_no_function_takes_too_many_positional_arguments() -> None:
+    found = set()
+    for file, tree in sources().items():
+        for name, function in functions(tree):
+            arguments = [argument.arg for argument in (*function.args.posonlyargs, *function.args.args)]
+            n = len(arguments) - (arguments[:1] in (["self"], ["cls"]))
+            helper = file.startswith("kernels/") and f"{file}:{name}" not in called_from_python()
+            if n > (16 if helper else 8):
+                found.add(f"{file}:{name}")
+    exactly(found, MANY_ARGUMENTS, "at most 8 positional arguments, 16 for what only kernels call")
+
+
+def test_the_kernels_that_python_calls_are_found() -> None:
+    kernels = {
+        f"{file}:{name}"
+        for file, tree in sources().items()
+        if file.startswith("kernels/")
+        for name, _ in functions(tree)
+    }
+    assert len(called_from_python() & kernels) > 10
+
+
+def test_no_two_modules_have_one_name() -> None:
+    """Except a kernel and the one module that it serves."""
+    names: dict[str, list[str]] = {}
+    for file in sources():
+        if not file.startswith("kernels/") and not Path(file).name.startswith("__"):
+            names.setdefault(Path(file).name, []).append(file)
+    exactly({name for name, files in names.items() if len(files) > 1}, SAME_NAMES, "two modules of one name")
+
+
+def tracked() -> list[str]:
+    if not (ROOT / ".git").exists():
+        pytest.skip("not a git repository")
+    return subprocess.run(["git", "ls-files"], cwd=ROOT, capture_output=True, text=True, check=True).stdout.splitlines()
+
+
+def test_every_file_has_its_place() -> None:
+    """Nothing stray at the top, tests in a folder that is named like a package, no empty file."""
+    files = [Path(name) for name in tracked()]
+    folders = {".ci", ".github", "benchmarks", "docs", "src", "tests"}
+    at_top = {
+        "CHANGELOG.md",
+        "CITATION.cff",
+        "CONTRIBUTING.md",
+        "LICENSE",
+        "Makefile",
+        "README.md",
+        "mkdocs.yml",
+        "pyproject.toml",
+        ".gitignore",
+    }
+    assert {path.parts[0] for path in files} <= folders | at_top
+    assert [
+        path for path in files if path.parts[0] == "src" and path.suffix not in (".py", ".typed", ".css", ".js")
+    ] == []
+    packages = {path.parent.name for path in SRC.glob("*/__init__.py")}
+    tests = [path for path in files if path.parts[0] == "tests" and path.name.startswith("test_")]
+    assert {path.parts[1] for path in tests} <= packages | {"docs", "typing"}
+    empty = [path for path in files if (ROOT / path).exists() and (ROOT / path).stat().st_size == 0]
+    assert [path for path in empty if path.name not in ("py.typed", "__init__.py")] == []
+
+
+def test_the_import_rule_names_every_package() -> None:
+    top = {Path(file).parts[0].removesuffix(".py") for file in sources()}
+    (layers,) = (contract["layers"] for contract in RULE["contracts"] if contract["type"] == "layers")
+    assert {f"oldlight.{name}" for name in top if not name.startswith("_")} == set(layers)
+
+
+def lint_imports(folder: Path) -> subprocess.CompletedProcess[str]:
+    command = [Path(sys.executable).with_name("lint-imports"), "--no-cache", "--config", folder / "pyproject.toml"]
+    where = {**os.environ, "PYTHONPATH": str(folder / "src"), "COLUMNS": "200"}
+    return subprocess.run(command, cwd=folder, env=where, capture_output=True, text=True)
+
+
+def test_the_import_rule_sees_an_import_inside_a_function(tmp_path: Path) -> None:
+    pytest.importorskip("importlinter")
+    shutil.copytree(SRC, tmp_path / "src" / "oldlight", ignore=shutil.ignore_patterns("__pycache__"))
+    shutil.copy(ROOT / "pyproject.toml", tmp_path)
+    kept = lint_imports(tmp_path)
+    assert kept.returncode == 0, kept.stdout + kept.stderr
+    with (tmp_path / "src" / "oldlight" / "model" / "problem.py").open("a", encoding="utf-8") as stream:
+        stream.write("\n\ndef forbidden():\n    from oldlight.studies import runner\n\n    return runner\n")
+    broken = lint_imports(tmp_path)
+    assert broken.returncode == 1, broken.stdout + broken.stderr
+    assert "oldlight.model.problem -> oldlight.studies.runner" in broken.stdout

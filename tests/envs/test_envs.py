@@ -64,17 +64,18 @@ def test_made_by_name_without_importing_the_package() -> None:
     assert fresh(code) == "10"
 
 
-@pytest.mark.parametrize("order", ["oldlight, gymnasium", "gymnasium, oldlight"])
+@pytest.mark.parametrize(
+    "order", ["oldlight.envs, gymnasium", "gymnasium, oldlight", "oldlight, gymnasium, oldlight.envs"]
+)
 def test_the_order_of_imports_does_not_matter(order: str) -> None:
     code = f'import {order}; print(len([i for i in gymnasium.registry if i.startswith("oldlight/")]), '
     code += 'gymnasium.make_vec("oldlight:oldlight/Dichotomy-v0", num_envs=3).num_envs)'
     assert fresh(code) == "5 3"
 
 
-def test_looking_for_gymnasium_is_not_importing_it() -> None:
-    code = "import sys, importlib.util, oldlight; before = len(sys.meta_path); importlib.util.find_spec('gymnasium'); import gymnasium; "
-    code += "print('oldlight/Tabular-v0' in gymnasium.registry, len(sys.meta_path) - before, type(gymnasium.__loader__).__name__)"
-    assert fresh(code) == "True -1 SourceFileLoader"
+def test_nothing_is_hung_into_the_import_system() -> None:
+    code = "import sys; before = list(sys.meta_path); import oldlight, oldlight.envs; print(sys.meta_path == before)"
+    assert fresh(code) == "True"
 
 
 def test_importing_the_package_does_not_import_gymnasium() -> None:

@@ -194,7 +194,7 @@ class Induction:
             return _choose_now(x, given, mix, table, mode, kernels, keep)[:, None]
         W = A ** (m - 1)
         v_next = arrival.reshape(S, choices, W)
-        v_wait = _NO_MIX if wait is None else wait.reshape(S, A, W, A)
+        v_wait = _NO_MIX if wait is None else wait.reshape(S, choices, W, A)
         out = self._empty(size).reshape(S, W, A)
         given = given.reshape(S, W, A) if mode == kernels.FOLLOW else given
         mix = mix.reshape(S, W, A, A) if mode == kernels.MIX else mix

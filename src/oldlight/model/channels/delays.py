@@ -32,8 +32,10 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from oldlight import checks
+from oldlight.model.channels.automaton import ChannelAutomaton
 from oldlight.model.channels.channel import Link, steps_of
 from oldlight.model.channels.delay_law import DelayLaw, fold
+from oldlight.model.channels.in_order import in_order_automaton
 from oldlight.model.channels.losses import BurstyLoss, Loss, LossChannel, chances
 
 Floats = NDArray[np.float64]
@@ -44,6 +46,14 @@ class DelayChannel(Link):
 
     def law(self, horizon: int, n_states: int, n_actions: int) -> DelayLaw:
         raise TypeError(f"{type(self).__name__} does not define law(horizon, n_states, n_actions)")
+
+    def automaton(self, horizon: int) -> ChannelAutomaton:
+        """What an agent knows of the link; refused for a law that depends on the state or the action."""
+        return in_order_automaton(self.law(horizon, *self._sizes()))
+
+    def _sizes(self) -> tuple[int, int]:
+        """The states and actions for which the law is told apart."""
+        return 1, 1
 
     def capped(self, max_delay: int) -> DelayChannel:
         """The same channel with no delay longer than `max_delay`: an agent behind it knows at least as much."""
@@ -112,6 +122,10 @@ class StochasticDelay(DelayChannel):
 
     def law(self, horizon: int, n_states: int, n_actions: int) -> DelayLaw:
         return _write_out(self.first, self.interarrival, horizon, n_states, n_actions, who=type(self).__name__)
+
+    def _sizes(self) -> tuple[int, int]:
+        shape = (1, 1, 1, *self.interarrival.shape)
+        return shape[-3], shape[-2]
 
     def __eq__(self, other: object) -> bool:
         if not isinstance(other, StochasticDelay):
@@ -298,6 +312,9 @@ class CappedDelay(DelayChannel):
             raise TypeError(f"CappedDelay: channel is of type {type(self.channel).__name__}, expected a delay channel")
         object.__setattr__(self, "max_delay", checks.whole("CappedDelay: max_delay", self.max_delay))
 
+    def _sizes(self) -> tuple[int, int]:
+        return self.channel._sizes()
+
     def law(self, horizon: int, n_states: int, n_actions: int) -> DelayLaw:
         inner = self.channel.law(horizon, n_states, n_actions)
         longest_delay = min(inner.longest_delay, self.max_delay)
@@ -333,6 +350,10 @@ class Lossy(Link):
             raise TypeError(f"Lossy: loss is of type {type(loss).__name__}, expected Loss(...) or BurstyLoss(...)")
         object.__setattr__(self, "delay", delay)
         object.__setattr__(self, "loss", loss)
+
+    def automaton(self, horizon: int, merging: float = 0.0) -> ChannelAutomaton:
+        """What an agent knows of the link: losses are announced, in order; merging as in `oldlight.model.channels.hidden`."""
+        return in_order_automaton(self.delay.law(horizon, *self.delay._sizes()), self.loss, merging)
 
 
 Channel = DelayChannel | LossChannel | Lossy

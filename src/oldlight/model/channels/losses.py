@@ -8,7 +8,10 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from oldlight import checks
+from oldlight.model.channels.automaton import ChannelAutomaton
 from oldlight.model.channels.channel import Link
+from oldlight.model.channels.delay_law import DelayLaw
+from oldlight.model.channels.in_order import in_order_automaton
 
 Floats = NDArray[np.float64]
 
@@ -20,6 +23,10 @@ class LossChannel(Link):
 
     def arrival_probabilities(self, horizon: int) -> Floats:
         raise TypeError(f"{type(self).__name__} does not define rates(horizon)")
+
+    def automaton(self, horizon: int, merging: float = 0.0) -> ChannelAutomaton:
+        """What an agent knows of the link; merging is for losses in bursts (`oldlight.model.channels.hidden`)."""
+        return in_order_automaton(DelayLaw(horizon, np.ones(1), np.ones((1, 1, 1, 1)), horizon), self, merging)
 
     def lost(self, rng: np.random.Generator, horizon: int, n: int) -> NDArray[np.bool_]:
         """Axes (h, episode)."""

@@ -1,0 +1,194 @@
+"""Planning behind any link that does not depend on the process: tables, then the search, until the certificate is met.
+
+1. Actions that do the same everywhere are one (`distinct_actions`).
+2. Tables of depth D, the longest delay (`oldlight.planning.ages`): lower ≤ optimum ≤ upper, and equal where no observation can be
+   older than D.
+3. Where a gap is left, the search closes it where the policy goes (`oldlight.planning.search`); if that takes more work than
+   tables one step deeper would, those are made first.
+
+The result says lower ≤ optimum ≤ upper, and its policy earns at least `lower`. Nodes that were merged (hidden links) widen the
+bounds by the error of merging.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from oldlight.checks import TooLarge
+from oldlight.machine import default_limit, human
+from oldlight.model.channels.automaton import ChannelAutomaton
+from oldlight.model.channels.hidden import merging_error
+from oldlight.model.information import encode
+from oldlight.model.mdp import TabularMDP
+from oldlight.planning.age_layers import ROOT, Layers, sizes
+from oldlight.planning.ages import AgeTables, Plant
+from oldlight.planning.delay import action_type
+from oldlight.planning.link_walk import LinkInformation, law_of_state
+from oldlight.planning.search import AgeSearch
+
+Floats = NDArray[np.float64]
+DEEPER = 2**22  # entries up to which deeper tables are tried before a long search
+TRIES = (
+    20  # a search may make as many options as the tables have entries, divided by this, before deeper tables are tried
+)
+
+
+def distinct_actions(mdp: TabularMDP) -> NDArray[np.int64]:
+    """For each action the first one that has the same transitions and rewards at every step."""
+    P = mdp.transitions[:1] if mdp.stationary_transitions else mdp.transitions
+    R = mdp.rewards[:1] if mdp.stationary_rewards else mdp.rewards
+    first: dict[tuple[bytes, bytes], int] = {}
+    keys = [(P[:, :, a].tobytes(), R[:, :, a].tobytes()) for a in range(mdp.n_actions)]
+    return np.array([first.setdefault(key, a) for a, key in enumerate(keys)])
+
+
+@dataclass(frozen=True, eq=False)
+class LinkPlan:
+    """lower ≤ optimum ≤ upper; `policy` earns at least `lower`. entries: of the tables; states: of the search's graph."""
+
+    lower: float
+    upper: float
+    exact: bool
+    depth: int
+    entries: int
+    states: int
+    bytes: int
+    seconds: float
+    policy: Callable[[LinkInformation], int]
+    tables: AgeTables
+    search: AgeSearch | None
+
+    def __repr__(self) -> str:
+        how = "exact" if self.exact else f"in [{self.lower:.10g}, {self.upper:.10g}]"
+        return f"LinkPlan({self.lower:.10g}, {how}, {self.entries:,} entries, {self.states:,} states, {self.seconds:.3g} s)"
+
+
+def plan_link(
+    mdp: TabularMDP,
+    automaton: ChannelAutomaton,
+    *,
+    initial: Floats | None = None,
+    pending: tuple[int, ...] = (),
+    tolerance: float = 0.0,
+    seconds: float | None = None,
+    max_bytes: int | None = None,
+    depth: int | None = None,
+    progress: Callable[[int, int], None] | None = None,
+) -> LinkPlan:
+    """The best executable policy behind `automaton` (shifted already by late actions, whose first ones are `pending`).
+
+    initial: the law of the first state if it is not the process's own. tolerance, seconds: when to stop closing the gap.
+    depth: of the tables, fixed; otherwise from the longest delay on, as deep as it helps.
+    """
+    began = time.perf_counter()
+    limit = default_limit() if max_bytes is None else max_bytes
+    same = distinct_actions(mdp)
+    kept, number = np.unique(same, return_inverse=True)
+    small = mdp if len(kept) == len(same) else _with_actions(mdp, kept)
+    plant = Plant(small, initial=initial, pending=tuple(int(number[a]) for a in pending))
+    D = automaton.longest if depth is None else depth
+    while True:
+        tables, need = _tables(plant, automaton, D, limit, progress)
+        lower, upper = tables.lower_value, tables.upper_value
+        search = None
+        if tables.kept and upper - lower > tolerance:
+            deeper = None if depth is not None else _deeper(plant, automaton, D, limit)
+            left = None if seconds is None else seconds - (time.perf_counter() - began)
+            search = AgeSearch(tables, limit - need)
+            search.run(tolerance, left, None if deeper is None else max(2000, tables.layers.size // TRIES))
+            lower, upper = max(search.lower, lower), min(search.upper, upper)
+            timeless = seconds is None or time.perf_counter() - began < seconds
+            if deeper is not None and upper - lower > max(tolerance, search.closed) and timeless:
+                D = deeper
+                continue
+        break
+    rounding = search.closed if search is not None else 4 * 2.0**-46 * float(np.abs(mdp.rewards).max(axis=(1, 2)).sum())
+    error = merging_error(automaton.merging, mdp.rewards)
+    policy = _Policy(mdp, automaton, tables, search, number, kept)
+    states = 0 if search is None else search.states
+    held = need + (0 if search is None else search.bytes)
+    exact = error == 0 and upper - lower <= rounding
+    spent = time.perf_counter() - began
+    return LinkPlan(
+        lower - error, upper + error, exact, D, tables.layers.size, states, held, spent, policy, tables, search
+    )
+
+
+def _with_actions(mdp: TabularMDP, kept: NDArray[np.int64]) -> TabularMDP:
+    P = mdp.transitions[0][:, kept] if mdp.stationary_transitions else mdp.transitions[:, :, kept]
+    R = mdp.rewards[0][:, kept] if mdp.stationary_rewards else mdp.rewards[:, :, kept]
+    return TabularMDP(P, R, horizon=mdp.horizon, initial=mdp.initial)
+
+
+def _need(layers: Layers) -> int:
+    """Bytes of the tables: the actions, and the values of two times, or bounds on both sides of all times."""
+    neighbours, entries = sizes(layers)
+    values = 16 * entries + 8 * layers.blind_size + 16 * neighbours if layers.searched else 8 * neighbours
+    return int(values + entries * action_type(layers.n_actions).itemsize)
+
+
+def _tables(
+    plant: Plant, automaton: ChannelAutomaton, D: int, limit: int, progress: Callable[[int, int], None] | None
+) -> tuple[AgeTables, int]:
+    S, A = plant.mdp.n_states, plant.mdp.n_actions
+    layers = Layers.of(automaton, S, A, D)
+    need = _need(layers)
+    if need > limit:
+        raise TooLarge(
+            f"planning for {automaton!r} on S={S}, A={A}, H={plant.mdp.horizon} has {layers.size:,} information states up to age "
+            f"{D} and needs {human(need)}; the limit is {human(limit)}. Ways out: raise max_bytes, or shorten the longest delay"
+        )
+    return AgeTables(plant, layers, layers.searched, progress).run(), need
+
+
+def _deeper(plant: Plant, automaton: ChannelAutomaton, D: int, limit: int) -> int | None:
+    """The next depth, if its tables are small."""
+    if plant.mdp.horizon - 1 < D + 1:
+        return None
+    layers = Layers.of(automaton, plant.mdp.n_states, plant.mdp.n_actions, D + 1)
+    return D + 1 if layers.size <= DEEPER and 2 * _need(layers) <= limit else None
+
+
+class _Policy:
+    """The plan as a function of what the agent knows."""
+
+    def __init__(
+        self,
+        mdp: TabularMDP,
+        automaton: ChannelAutomaton,
+        tables: AgeTables,
+        search: AgeSearch | None,
+        number: NDArray[Any],
+        kept: NDArray[Any],
+    ) -> None:
+        self.mdp, self.tables, self.search, self.number, self.kept = mdp, tables, search, number, kept
+        self.nodes = {name: n for n, name in enumerate(automaton.nodes)}
+        self.blocks = [
+            {(b.node, ROOT if b.root else b.length): i for i, b in enumerate(row)} for row in tables.layers.blocks
+        ]
+
+    def __call__(self, info: LinkInformation) -> int:
+        tables, D, A = self.tables, self.tables.layers.depth, self.tables.layers.n_actions
+        length = len(info.queue)
+        beyond = max(length - D, 0)
+        nothing = info.t is None
+        key = (self.nodes[info.node], ROOT if nothing and length < D else min(length, D))
+        place = self.blocks[info.h][key]
+        block = tables.layers.blocks[info.h][place]
+        code = encode(tuple(int(self.number[a]) for a in info.queue[beyond:]), A)
+        b = law_of_state(self.mdp, info, beyond, self.tables.plant.initial)
+        support = np.flatnonzero(b > 0)
+        s = int(support[0]) if len(support) == 1 and not (nothing and length <= D) else -1
+        if self.search is not None:
+            a = self.search.action(info.h, place, code, s, b)
+            if a >= 0:
+                return int(self.kept[a])
+        if s >= 0:
+            return int(self.kept[tables.actions[block.offset + s * A**block.length + code]])
+        return int(self.kept[tables.blind_actions[block.blind_offset // tables.layers.n_states + code]])

@@ -5,6 +5,7 @@ Only ratios within one run count: the machine may be busy. Each figure is the be
 
 from __future__ import annotations
 
+import sys
 import time
 from collections.abc import Callable
 from typing import Any
@@ -63,6 +64,8 @@ def main() -> None:
             f"{name}: ConstantDelay(5) {late * 1e3:.1f} ms; packets 0..5, 10 % lost: certificate {rough.upper - rough.lower:.2g} "
             f"in {some / late:.2f}×, {exact} in {full / late:.2f}×"
         )
+    if len(sys.argv) > 1:
+        return
     mdp = plant()
     channel = ol.Lossy(ol.ConstantDelay(3), rate=0.2)
     automaton = channel.automaton(mdp.horizon)

@@ -40,11 +40,10 @@ from oldlight.model.information import Block as Place
 from oldlight.model.mdp import TabularMDP
 from oldlight.model.successors import Successors
 from oldlight.planning.age_layers import Block, Layers, Move
-from oldlight.planning.delay import DelayModel, Induction, action_type
+from oldlight.planning.delay import SMALL, DelayModel, Induction, action_type
 from oldlight.planning.delay import Floats as Floats
 from oldlight.planning.delay import _share as share
 
-_NO_INDEX = np.empty((0, 0), np.int64)
 Table = dict[int, Floats]  # a block's number within its time -> [s, code]
 
 
@@ -108,7 +107,10 @@ class AgeTables:
             up = low = blind = self._end()
             for h in range(H - 1, -1, -1):
                 self._store(h + 1, up, low, blind)
+                following = up
                 up, low, blind = self._step(h, up, low, blind)
+                if h + 1 < H and not self.kept:
+                    self._induction.reuse(following.values())
                 if self.progress is not None:
                     self.progress(H - h, H)
         self._store(0, up, low, blind)
@@ -128,12 +130,15 @@ class AgeTables:
         if not self.kept:
             return
         for i, block in enumerate(self.layers.blocks[h]):
-            size = up[i].size
-            self.upper[block.offset : block.offset + size] = up[i].reshape(-1)
-            known = blind[i] if block.root else low[i]
-            self.lower[block.offset : block.offset + size] = known.reshape(-1)
+            _write(self._place(self.upper, block.offset, block), up[i])
+            _write(self._place(self.lower, block.offset, block), blind[i] if block.root else low[i])
             if block.blind_offset >= 0:
-                self.blind[block.blind_offset : block.blind_offset + size] = blind[i].reshape(-1)
+                _write(self._place(self.blind, block.blind_offset, block), blind[i])
+
+    def _place(self, flat: NDArray[Any], offset: int, block: Block) -> NDArray[Any]:
+        """The entries [s, code] of a block."""
+        S, entries = self.layers.n_states, self.layers.n_states * self.layers.n_actions**block.length
+        return flat[offset : offset + entries].reshape(S, -1)
 
     def _end(self) -> Table:
         """G_{H−L}[s, q1..qL]: what L actions that are done but not seen still earn."""
@@ -167,20 +172,21 @@ class AgeTables:
                     new_low[i] = new_blind[i]
                 continue
             if h < len(self.plant.pending):
-                size = self.layers.n_states * self.layers.n_actions**block.length
-                self.actions[block.offset : block.offset + size] = self.plant.pending[h]
+                self._place(self.actions, block.offset, block)[:] = self.plant.pending[h]
                 only = np.full((1, self.layers.n_actions**block.length), self.plant.pending[h])
-                new_up[i] = self._follow(block, *self._parts(block, moves, up, up, chains[0]), only)
+                new_up[i] = self._follow(block, *self._parts(block, moves, up, up, chains[0]), only, None)
             else:
                 new_up[i] = self._best(block, moves, up, up, chains[0])
             if self.kept:
                 arrival, wait, theta = self._parts(block, moves, low, blind if beyond else low, chains[1])
-                size = self.layers.n_states * self.layers.n_actions**block.length
-                acts = self.actions[block.offset : block.offset + size].reshape(self.layers.n_states, -1)
-                new_low[i] = self._follow(block, arrival, wait, theta, acts)
+                acts = self._place(self.actions, block.offset, block)
+                new_low[i] = self._follow(
+                    block, arrival, wait, theta, acts, self._place(self.lower, block.offset, block)
+                )
                 if beyond:
                     queue_acts = self._blind_choice(block, arrival)
-                    new_blind[i] = self._follow(block, arrival, wait, theta, queue_acts[None])
+                    room = self._place(self.blind, block.blind_offset, block)
+                    new_blind[i] = self._follow(block, arrival, wait, theta, queue_acts[None], room)
                     better = new_blind[i] > new_low[i]  # a known state never earns less than an unknown one
                     np.copyto(new_low[i], new_blind[i], where=better)
                     np.copyto(acts, np.broadcast_to(queue_acts, acts.shape), where=better, casting="unsafe")
@@ -234,12 +240,20 @@ class AgeTables:
             return np.take_along_axis(x, chosen[:, None, :], axis=1)[:, 0, :]
         self.plant.share = theta
         full = np.full((S, A), theta)
+        if self.kept:  # the block is made where it is kept
+            self._induction.reuse([self._place(self.upper, block.offset, block)])
         return self._induction._backup(block.h - L, 0, L, arrival, wait, full, place, A, self._pool, self._threads)
 
     def _follow(
-        self, block: Block, arrival: Floats | None, wait: Floats | None, theta: float, acts: NDArray[Any]
+        self,
+        block: Block,
+        arrival: Floats | None,
+        wait: Floats | None,
+        theta: float,
+        acts: NDArray[Any],
+        room: Floats | None,
     ) -> Floats:
-        """The same block under given actions, [s or 1, code]."""
+        """The same block under given actions, [s or 1, code]; made in `room` if given."""
         from oldlight.kernels import ages as kernels
 
         S, A, L, t = self.layers.n_states, self.layers.n_actions, block.length, block.h - block.length
@@ -254,7 +268,7 @@ class AgeTables:
             x = x if wait is None else x + (1.0 - theta) * wait
             return np.take_along_axis(x, each, axis=1)
         W = A ** (L - 1)
-        out = np.empty((S, W, A))
+        out = np.empty((S, W, A)) if room is None else room.reshape(S, W, A)
         if successors.dense and len(acts) == 1 and wait is None:  # one action for all states: products
             for q in range(A):
                 columns = arrival[:, each[0].reshape(W, A)[:, q] * W + np.arange(W)]
@@ -262,11 +276,13 @@ class AgeTables:
             return out.reshape(S, A**L)
         waits = np.empty((0, 0, 0, 0)) if wait is None else wait.reshape(S, A, W, A)
         rows, acts = np.ascontiguousarray(arrival.T), acts.reshape(-1, W, A)
-        index, weight = (_NO_INDEX, successors.matrix) if successors.dense else (successors.index, successors.weight)
-        cuts = [S * i // self._threads for i in range(self._threads + 1)]
+        index, weight = successors.index, successors.matrix if successors.dense else successors.weight
+        threads = self._threads if out.size * index.shape[1] > SMALL else 1
+        cuts = [S * i // threads for i in range(threads + 1)]
         tasks = []
         for i, j in pairwise(cuts):
-            lists = kernels.Lists(index[i * A : j * A], weight[i * A : j * A], successors.count[i * A : j * A])
+            part = slice(i * A, i * A if successors.dense else j * A)
+            lists = kernels.Lists(index[part], weight[i * A : j * A], successors.count[i * A : j * A])
             mine = acts[i:j] if len(acts) > 1 else acts
             tasks.append((lists, base[i:j], theta, rows, waits[i:j], mine, out[i:j]))
         share(self._pool, kernels.follow, tasks)
@@ -318,6 +334,11 @@ class AgeTables:
         for h in range(H - 1):
             law[h + 1] = law[h] @ mdp.transitions[h][np.arange(S), plan[h]]
         return law
+
+
+def _write(place: Floats, table: Floats) -> None:
+    if not np.may_share_memory(place, table):
+        place[:] = table
 
 
 def _mean(parts: list[tuple[float, Floats]]) -> Floats:

@@ -76,10 +76,12 @@ class Plant(DelayModel):
 @dataclass
 class AgeTables:
     """One plan's tables. upper, lower, blind and the actions are flat, a block's entries at its offset; `kept` says whether
-    they hold every time (else only the actions do). Values at the start: lower ≤ optimum ≤ upper."""
+    they hold every time (else only the actions do). Values at the start: lower ≤ optimum ≤ upper; without `bounded` the upper
+    tables alone are made, which is enough where they are exact."""
 
     plant: Plant
     layers: Layers
+    bounded: bool
     kept: bool
     progress: Callable[[int, int], None] | None = None
     lower_value: float = 0.0
@@ -107,16 +109,15 @@ class AgeTables:
             up = low = blind = self._end()
             for h in range(H - 1, -1, -1):
                 self._store(h + 1, up, low, blind)
-                following = up
+                old = [*up.values(), *low.values(), *blind.values()] if h + 1 < H and not self.kept else []
                 up, low, blind = self._step(h, up, low, blind)
-                if h + 1 < H and not self.kept:
-                    self._induction.reuse(following.values())
+                self._induction.reuse({array.__array_interface__["data"]: array for array in old}.values())
                 if self.progress is not None:
                     self.progress(H - h, H)
         self._store(0, up, low, blind)
         self.upper_by_start = self._first(up, up)
         self.upper_value = float(plant.initial @ self.upper_by_start)
-        self.lower_value = float(plant.initial @ self._first(low, blind)) if self.kept else self.upper_value
+        self.lower_value = float(plant.initial @ self._first(low, blind)) if self.bounded else self.upper_value
         return self
 
     def _first(self, table: Table, blind: Table) -> Floats:
@@ -139,6 +140,10 @@ class AgeTables:
         """The entries [s, code] of a block."""
         S, entries = self.layers.n_states, self.layers.n_states * self.layers.n_actions**block.length
         return flat[offset : offset + entries].reshape(S, -1)
+
+    def _room(self, flat: Floats, offset: int, block: Block) -> Floats | None:
+        """Where a block is made: where it is kept, if it is."""
+        return self._place(flat, offset, block) if self.kept else None
 
     def _end(self) -> Table:
         """G_{H−L}[s, q1..qL]: what L actions that are done but not seen still earn."""
@@ -167,7 +172,7 @@ class AgeTables:
             if block.root:
                 new_up[i], chosen = self._root(block, self._mixed(block, moves, up, up, chains[0]), None)
                 self.blind_actions[block.blind_offset // self.layers.n_states :][: len(chosen)] = chosen
-                if self.kept:
+                if self.bounded:
                     new_blind[i], _ = self._root(block, self._mixed(block, moves, low, blind, chains[1]), chosen)
                     new_low[i] = new_blind[i]
                 continue
@@ -177,15 +182,15 @@ class AgeTables:
                 new_up[i] = self._follow(block, *self._parts(block, moves, up, up, chains[0]), only, None)
             else:
                 new_up[i] = self._best(block, moves, up, up, chains[0])
-            if self.kept:
+            if self.bounded:
                 arrival, wait, theta = self._parts(block, moves, low, blind if beyond else low, chains[1])
                 acts = self._place(self.actions, block.offset, block)
                 new_low[i] = self._follow(
-                    block, arrival, wait, theta, acts, self._place(self.lower, block.offset, block)
+                    block, arrival, wait, theta, acts, self._room(self.lower, block.offset, block)
                 )
                 if beyond:
                     queue_acts = self._blind_choice(block, arrival)
-                    room = self._place(self.blind, block.blind_offset, block)
+                    room = self._room(self.blind, block.blind_offset, block)
                     new_blind[i] = self._follow(block, arrival, wait, theta, queue_acts[None], room)
                     better = new_blind[i] > new_low[i]  # a known state never earns less than an unknown one
                     np.copyto(new_low[i], new_blind[i], where=better)
@@ -268,7 +273,7 @@ class AgeTables:
             x = x if wait is None else x + (1.0 - theta) * wait
             return np.take_along_axis(x, each, axis=1)
         W = A ** (L - 1)
-        out = np.empty((S, W, A)) if room is None else room.reshape(S, W, A)
+        out = (self._induction._empty(S * A**L) if room is None else room).reshape(S, W, A)
         if successors.dense and len(acts) == 1 and wait is None:  # one action for all states: products
             for q in range(A):
                 columns = arrival[:, each[0].reshape(W, A)[:, q] * W + np.arange(W)]

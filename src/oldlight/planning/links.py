@@ -93,21 +93,24 @@ def plan_link(
     small = mdp if len(kept) == len(same) else _with_actions(mdp, kept)
     plant = Plant(small, initial=initial, pending=tuple(int(number[a]) for a in pending))
     D = automaton.longest if depth is None else depth
-    while True:
-        tables, need = _tables(plant, automaton, D, limit, progress)
-        lower, upper = tables.lower_value, tables.upper_value
-        search = None
-        if tables.kept and upper - lower > tolerance:
-            deeper = None if depth is not None else _deeper(plant, automaton, D, limit)
-            left = None if seconds is None else seconds - (time.perf_counter() - began)
-            search = AgeSearch(tables, limit - need)
-            search.run(tolerance, left, None if deeper is None else max(2000, tables.layers.size // TRIES))
-            lower, upper = max(search.lower, lower), min(search.upper, upper)
-            timeless = seconds is None or time.perf_counter() - began < seconds
-            if deeper is not None and upper - lower > max(tolerance, search.closed) and timeless:
-                D = deeper
-                continue
-        break
+    tables, need = _tables(plant, automaton, D, limit, False, progress)
+    lower, upper, search = tables.lower_value, tables.upper_value, None
+
+    def left() -> float:
+        return np.inf if seconds is None else seconds - (time.perf_counter() - began)
+
+    layers = tables.layers
+    while upper - lower > tolerance and layers.searched and _need(layers, kept=True) <= limit and left() > 0:
+        made, bytes_of_tables = _tables(plant, automaton, layers.depth, limit, True, progress)
+        deeper = None if depth is not None else _deeper(plant, automaton, layers.depth, limit)
+        found = AgeSearch(made, limit - bytes_of_tables)
+        found.run(tolerance, left(), None if deeper is None else max(2000, layers.size // TRIES))
+        upper = min(found.upper, upper)
+        if found.lower >= lower:
+            tables, search, need, lower = made, found, bytes_of_tables, found.lower
+        if deeper is None or upper - lower <= found.closed:
+            break
+        layers = deeper
     rounding = search.closed if search is not None else 4 * 2.0**-46 * float(np.abs(mdp.rewards).max(axis=(1, 2)).sum())
     error = merging_error(automaton.merging, mdp.rewards)
     policy = _Policy(mdp, automaton, tables, search, number, kept)
@@ -116,7 +119,17 @@ def plan_link(
     exact = error == 0 and upper - lower <= rounding
     spent = time.perf_counter() - began
     return LinkPlan(
-        lower - error, upper + error, exact, D, tables.layers.size, states, held, spent, policy, tables, search
+        lower - error,
+        upper + error,
+        exact,
+        tables.layers.depth,
+        tables.layers.size,
+        states,
+        held,
+        spent,
+        policy,
+        tables,
+        search,
     )
 
 
@@ -126,33 +139,40 @@ def _with_actions(mdp: TabularMDP, kept: NDArray[np.int64]) -> TabularMDP:
     return TabularMDP(P, R, horizon=mdp.horizon, initial=mdp.initial)
 
 
-def _need(layers: Layers) -> int:
-    """Bytes of the tables: the actions, and the values of two times, or bounds on both sides of all times."""
+def _need(layers: Layers, kept: bool) -> int:
+    """Bytes of the tables: the actions, and the values of two times, on both sides where they are bounds, or of all times."""
     neighbours, entries = sizes(layers)
-    values = 16 * entries + 8 * layers.blind_size + 16 * neighbours if layers.searched else 8 * neighbours
+    values = 8 * neighbours * (3 if layers.searched else 1)
+    if kept:
+        values += 16 * entries + 8 * layers.blind_size
     return int(values + entries * action_type(layers.n_actions).itemsize)
 
 
 def _tables(
-    plant: Plant, automaton: ChannelAutomaton, D: int, limit: int, progress: Callable[[int, int], None] | None
+    plant: Plant,
+    automaton: ChannelAutomaton,
+    D: int,
+    limit: int,
+    kept: bool,
+    progress: Callable[[int, int], None] | None,
 ) -> tuple[AgeTables, int]:
     S, A = plant.mdp.n_states, plant.mdp.n_actions
     layers = Layers.of(automaton, S, A, D)
-    need = _need(layers)
+    need = _need(layers, kept)
     if need > limit:
         raise TooLarge(
             f"planning for {automaton!r} on S={S}, A={A}, H={plant.mdp.horizon} has {layers.size:,} information states up to age "
             f"{D} and needs {human(need)}; the limit is {human(limit)}. Ways out: raise max_bytes, or shorten the longest delay"
         )
-    return AgeTables(plant, layers, layers.searched, progress).run(), need
+    return AgeTables(plant, layers, layers.searched, kept, progress).run(), need
 
 
-def _deeper(plant: Plant, automaton: ChannelAutomaton, D: int, limit: int) -> int | None:
-    """The next depth, if its tables are small."""
+def _deeper(plant: Plant, automaton: ChannelAutomaton, D: int, limit: int) -> Layers | None:
+    """The layers of the next depth, if its tables are small."""
     if plant.mdp.horizon - 1 < D + 1:
         return None
     layers = Layers.of(automaton, plant.mdp.n_states, plant.mdp.n_actions, D + 1)
-    return D + 1 if layers.size <= DEEPER and 2 * _need(layers) <= limit else None
+    return layers if layers.size <= DEEPER and 2 * _need(layers, kept=True) <= limit else None
 
 
 class _Policy:

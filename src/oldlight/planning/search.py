@@ -159,7 +159,7 @@ class AgeSearch:
         i = kernels.find(self._graph, place, np.ascontiguousarray(b), support, len(support))
         return -1 if i < 0 else int(self._graph.whole[i, kernels.LOW_ACTION])
 
-    def run(self, tolerance: float = 0.0, seconds: float | None = None, most: int | None = None) -> AgeSearch:
+    def run(self, tolerance: float = 0.0, seconds: float = np.inf, most: int | None = None) -> AgeSearch:
         """Close the gap to `tolerance` (0: to rounding), or for so many seconds, or with about `most` options."""
         from oldlight.kernels import graph as kernels
         from oldlight.kernels import search as searching
@@ -175,7 +175,7 @@ class AgeSearch:
                 self._process, self._link, self._tables, self._graph, self._scratch, self._first, limits
             )
             self.lower, self.upper = self._value()
-            if seconds is not None and time.perf_counter() - began > seconds:
+            if time.perf_counter() - began > seconds:
                 break
             if most is not None and count[kernels.OPTIONS] >= most:
                 break

@@ -282,7 +282,7 @@ class AgeTables:
         waits = np.empty((0, 0, 0, 0)) if wait is None else wait.reshape(S, A, W, A)
         rows, acts = np.ascontiguousarray(arrival.T), acts.reshape(-1, W, A)
         index, weight = successors.index, successors.matrix if successors.dense else successors.weight
-        threads = self._threads if out.size * index.shape[1] > SMALL else 1
+        threads = self._threads if 4 * out.size * index.shape[1] > SMALL else 1
         cuts = [S * i // threads for i in range(threads + 1)]
         tasks = []
         for i, j in pairwise(cuts):

@@ -30,7 +30,7 @@ from oldlight.planning.age_layers import ROOT, Layers, sizes
 from oldlight.planning.ages import AgeTables, Plant
 from oldlight.planning.delay import action_type
 from oldlight.planning.link_walk import LinkInformation, law_of_state
-from oldlight.planning.search import AgeSearch
+from oldlight.planning.search import CLOSED, AgeSearch, magnitude
 
 Floats = NDArray[np.float64]
 DEEPER = 2**22  # entries up to which deeper tables are tried before a long search
@@ -111,12 +111,11 @@ def plan_link(
         if deeper is None or upper - lower <= found.closed:
             break
         layers = deeper
-    rounding = search.closed if search is not None else 4 * 2.0**-46 * float(np.abs(mdp.rewards).max(axis=(1, 2)).sum())
     error = merging_error(automaton.merging, mdp.rewards)
     policy = _Policy(mdp, automaton, tables, search, number, kept)
     states = 0 if search is None else search.states
     held = need + (0 if search is None else search.bytes)
-    exact = error == 0 and upper - lower <= rounding
+    exact = error == 0 and upper - lower <= CLOSED * magnitude(mdp)
     spent = time.perf_counter() - began
     return LinkPlan(
         lower - error,

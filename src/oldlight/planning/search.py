@@ -25,9 +25,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from oldlight.model.channels.automaton import NOTHING_NEWER
+from oldlight.model.mdp import TabularMDP
 from oldlight.planning.ages import AgeTables
 
 Floats = NDArray[np.float64]
+CLOSED = 2.0**-44  # a gap of this share of the largest return is rounding; a quarter of it is a tie
 BATCH = 50_000  # expansions between two looks at the clock
 FIRST_STATES = 2**13
 LOWER_CUT = 0.01  # each turn's cut as a share of the last one's
@@ -55,8 +57,7 @@ class AgeSearch:
         for h, x in enumerate(lists):
             index[h, :, : x.index.shape[1]], weight[h, :, : x.index.shape[1]] = x.index, x.weight
         rewards = np.ascontiguousarray(mdp.rewards[:1] if mdp.stationary_rewards else mdp.rewards)
-        magnitude = float(np.abs(mdp.rewards).max(axis=(1, 2)).sum())
-        self.tie = 2.0**-46 * max(magnitude, 1e-300)
+        self.tie = CLOSED / 4 * magnitude(mdp)
         counts = np.stack([x.count for x in lists])
         sizes = np.array([S, A, D, H])
         self._process = kernels.Process(sizes, index, weight, counts, rewards, np.array([self.tie]))
@@ -192,6 +193,11 @@ class AgeSearch:
                     limits.cut[0] = 0.0
         self._turn += 1
         return self
+
+
+def magnitude(mdp: TabularMDP) -> float:
+    """The largest return, or its negative."""
+    return max(float(np.abs(mdp.rewards).max(axis=(1, 2)).sum()), 1e-300)
 
 
 def _flat_link(tables: AgeTables, kernels: Any) -> Any:

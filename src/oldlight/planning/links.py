@@ -21,7 +21,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from oldlight.checks import TooLarge
-from oldlight.machine import default_limit, human
+from oldlight.machine import default_limit, format_bytes
 from oldlight.model.channels.automaton import ChannelAutomaton
 from oldlight.model.channels.hidden import merging_error
 from oldlight.model.information import encode
@@ -161,7 +161,7 @@ def _tables(
     if need > limit:
         raise TooLarge(
             f"planning for {automaton!r} on S={S}, A={A}, H={plant.mdp.horizon} has {layers.size:,} information states up to age "
-            f"{D} and needs {human(need)}; the limit is {human(limit)}. Ways out: raise max_bytes, or shorten the longest delay"
+            f"{D} and needs {format_bytes(need)}; the limit is {format_bytes(limit)}. Ways out: raise max_bytes, or shorten the longest delay"
         )
     return AgeTables(plant, layers, layers.searched, kept, progress).run(), need
 

@@ -26,7 +26,7 @@ class _Losses:
 
     def __init__(self, loss: LossChannel | None, horizon: int, merging: float) -> None:
         self.mode: Any = None  # what is known of the hidden mode before step 0
-        self.rates: Floats = np.ones(1) if loss is None else loss.rates(horizon)
+        self.rates: Floats = np.ones(1) if loss is None else loss.arrival_probabilities(horizon)
         self.per_step = bool((self.rates != self.rates[0]).any())
         bursty: Any = loss
         self.bursts = None if loss is None or loss.independent else bursty
@@ -87,7 +87,7 @@ def in_order_automaton(law: DelayLaw, loss: LossChannel | None = None, merging: 
             return into(node[1] + 1)
         i, e, wait, mode = node
         row = hazard[min(i - 1, len(hazard) - 1)]
-        theta = 1.0 if e >= law.cap or wait >= len(row) else float(row[wait])
+        theta = 1.0 if e >= law.longest_delay or wait >= len(row) else float(row[wait])
         later: list[Tick] = [(1.0 - theta, (i, e + 1, wait + 1, mode), NOTHING_NEWER)] if theta < 1 else []
         return settle(theta, i, e, mode) + later
 

@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from test_simulation import chi_square
 
 import oldlight as ol
 from oldlight.model.channels.age_chain import AgeChain
@@ -17,7 +18,6 @@ from oldlight.model.channels.hidden import HiddenLink
 from oldlight.model.channels.packets import PacketChannel
 from oldlight.model.channels.periodic import Periodic
 from oldlight.model.channels.renewal import RenewalLoss
-from test_simulation import chi_square
 
 HORIZON = 5
 CHANNELS: list[Any] = [

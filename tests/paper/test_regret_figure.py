@@ -19,7 +19,7 @@ pytest.importorskip("plotly")
 
 from oldlight.paper.section6 import ALGORITHM_1, BERNOULLI, CONSTANT, C, paper_study
 from oldlight.report import summary
-from oldlight.report.paper_regret import WINDOWS, Growth, growth, growth_rows, share_of_bonus, theorem_1_there
+from oldlight.paper.paper_regret import WINDOWS, Growth, growth, growth_rows, share_of_bonus, theorem_1_there
 from oldlight.studies import load_study
 
 AS_PRINTED = {

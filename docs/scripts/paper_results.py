@@ -18,9 +18,9 @@ import numpy as np
 
 from oldlight.checks import write_text
 from oldlight.paper.paper_page import PRINTED, gap_rows, paper_page, whole_blocks
+from oldlight.paper.paper_regret import growth, growth_rows, law_costs, order_by_delay, share_of_bonus, theorem_1_there
 from oldlight.paper.statements import as_rows, statements
 from oldlight.report import summary
-from oldlight.paper.paper_regret import growth, growth_rows, law_costs, order_by_delay, share_of_bonus, theorem_1_there
 from oldlight.studies import Result
 
 FIGURES = ("regret", "regret-known-law", "sensing-gap", "sensing-regret", "price", "late-and-lossy", "learners", "learners-final", "loss", "bounds",

@@ -17,9 +17,9 @@ from oldlight.paper import bounds
 pytest.importorskip("pyarrow")
 pytest.importorskip("plotly")
 
+from oldlight.paper.paper_regret import WINDOWS, Growth, growth, growth_rows, share_of_bonus, theorem_1_there
 from oldlight.paper.section6 import ALGORITHM_1, BERNOULLI, CONSTANT, C, paper_study
 from oldlight.report import summary
-from oldlight.paper.paper_regret import WINDOWS, Growth, growth, growth_rows, share_of_bonus, theorem_1_there
 from oldlight.studies import load_study
 
 AS_PRINTED = {

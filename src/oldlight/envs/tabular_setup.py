@@ -14,7 +14,7 @@ from gymnasium import spaces
 from oldlight import checks
 from oldlight.envs.batch_simulator import Engine
 from oldlight.envs.observation_view import View
-from oldlight.model.channels import Channel, ConstantDelay, DelayChannel, LossChannel, Lossy
+from oldlight.model.channels import Channel, ConstantDelay
 from oldlight.model.mdp import TabularMDP
 from oldlight.model.problem import ImpairedMDP, WarmStart
 from oldlight.registry import called, channel_data, channel_of, mdp_of, nearest
@@ -98,7 +98,7 @@ def read_mdp(given: TabularMDP | Mapping[str, Any] | str) -> TabularMDP:
 
 def as_data(value: Any) -> Any:
     """A keyword as plain JSON values, so that a spec can be written to a file; what has no such form stays."""
-    if isinstance(value, DelayChannel | LossChannel | Lossy):
+    if isinstance(value, Channel):
         try:
             return channel_data(value)
         except TypeError:

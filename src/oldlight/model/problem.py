@@ -5,7 +5,8 @@
 *Warm start* (``start=WarmStart()``, Section 6 of the paper). Constant delay d: before step 0 the process has already
 run d steps from a uniform state under uniform actions, with the transitions of step 0 and without reward; at time 0 the
 agent knows (s_{−d}, a_{−d}..a_{−1}), and from then on every observation is d late. For a delay law whose first
-observation comes at once, and for loss, warm means: s_0 is uniform, and seen as the law says. Other laws are refused.
+observation comes at once, and for loss, warm means: s_0 is uniform, and seen as the law says; so too for a channel without a
+delay law whose first observation comes at once, or that never delays. Other laws are refused.
 
 *Late actions* (``actuation=k``): the action chosen at time h acts at step h + k. Knowing observations d late and acting k late
 is knowing them d + k late and acting at once, with the first k actions given.
@@ -18,13 +19,15 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from oldlight import checks
-from oldlight.model.channels import Channel, ConstantDelay, DelayChannel, LossChannel, Lossy
+from oldlight.model.channels import Channel, ChannelAutomaton, ConstantDelay, DelayChannel, LossChannel, Lossy
 from oldlight.model.channels.delay_law import DelayLaw
+from oldlight.model.channels.without_law import check_start, no_delay_law
 from oldlight.model.mdp import TabularMDP
 
 Floats = NDArray[np.float64]
@@ -61,7 +64,7 @@ class ImpairedMDP:
     ) -> None:
         if not isinstance(mdp, TabularMDP):
             raise TypeError(f"mdp is of type {type(mdp).__name__}, expected a TabularMDP")
-        if not isinstance(channel, DelayChannel | LossChannel | Lossy):
+        if not isinstance(channel, Channel):
             hint = f"; did you mean ConstantDelay({channel})?" if isinstance(channel, int) else ""
             raise TypeError(
                 f"channel is of type {type(channel).__name__}, expected a delay channel, Loss or Lossy{hint}"
@@ -79,6 +82,9 @@ class ImpairedMDP:
         parts = {"mdp": mdp, "channel": channel, "start": start, "actuation": k, "pending": waiting}
         for name, value in parts.items():
             object.__setattr__(self, name, value)
+        if not self.has_delay_law:
+            check_start(self)
+            return
         law, _ = self.law, self.arrival_probability  # written out now, so that what does not fit is refused here
         if start is None:
             return
@@ -94,18 +100,32 @@ class ImpairedMDP:
         if law.constant == self.horizon and not isinstance(channel, ConstantDelay):
             raise ValueError(f"a warm start behind {channel!r}: write it as ConstantDelay(d) to say how late it is")
 
+    @property
+    def has_delay_law(self) -> bool:
+        """Are observations settled in order, at most one a step, by a delay law (with announced losses, or none)?"""
+        return isinstance(self.channel, DelayChannel | LossChannel | Lossy)
+
+    @cached_property
+    def automaton(self) -> ChannelAutomaton:
+        """What an agent knows of the link, every age later by the actuation delay (`oldlight.model.channels.automaton`)."""
+        return self.channel.automaton(self.horizon).shifted(self.actuation)
+
     @cached_property
     def law(self) -> DelayLaw:
         """When each observation arrives, or is known to be lost, counted as later by the actuation delay."""
-        channel = self.channel.delay if isinstance(self.channel, Lossy) else self.channel
+        if not self.has_delay_law:
+            raise no_delay_law(self.channel)
+        channel: Any = self.channel.delay if isinstance(self.channel, Lossy) else self.channel
         if isinstance(channel, LossChannel):
             channel = ConstantDelay(0)
-        law = channel.law(self.horizon, self.n_states, self.n_actions)
+        law: DelayLaw = channel.law(self.horizon, self.n_states, self.n_actions)
         return law.shifted(self.actuation) if self.actuation else law
 
     @cached_property
     def loss(self) -> LossChannel | None:
         """What is lost, or None for a channel that loses nothing."""
+        if not self.has_delay_law:
+            raise no_delay_law(self.channel)
         if isinstance(self.channel, Lossy):
             return self.channel.loss
         return self.channel if isinstance(self.channel, LossChannel) else None
@@ -130,7 +150,7 @@ class ImpairedMDP:
     @cached_property
     def warmup(self) -> int:
         """How many steps ran before step 0 (the constant delay of a warm start, else 0)."""
-        if self.start is None:
+        if self.start is None or not self.has_delay_law:
             return 0
         return self.channel.d if isinstance(self.channel, ConstantDelay) else self.law.constant or 0
 

@@ -17,12 +17,12 @@ import numpy as np
 
 from oldlight.paper import bounds
 from oldlight.paper.diagrams import paper_diagrams
+from oldlight.paper.paper_regret import GAMMA, growth, regret_panels, regret_section, share_of_bonus
 from oldlight.paper.section6 import BERNOULLI, HEAT, LEARNERS, TABLE
 from oldlight.paper.statements import Regret, as_rows, statements
 from oldlight.report import summary
 from oldlight.report.charts import Dots, Heat, Lines, Panels, Series
 from oldlight.report.page import Page, Table
-from oldlight.paper.paper_regret import GAMMA, growth, regret_panels, regret_section, share_of_bonus
 from oldlight.report.study_page import finished, made_by, missing
 from oldlight.studies import Result
 from oldlight.studies.store import read_study

@@ -7,47 +7,25 @@ reaches, each with its probability; the reward of step h is expected under the l
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable, Iterator
-from typing import NamedTuple
+from collections.abc import Callable, Iterator
 
 import numpy as np
 from numpy.typing import NDArray
 
 from oldlight.model.channels.automaton import NOTHING_NEWER, ChannelAutomaton
+from oldlight.model.link_information import LinkInformation, law_of_state
 from oldlight.model.mdp import TabularMDP
 
 Floats = NDArray[np.float64]
 
 
-class LinkInformation(NamedTuple):
-    """What the agent knows at time h; `node` is the name of the automaton's node, `queue` the actions since t, oldest first."""
-
-    h: int
-    node: Hashable
-    t: int | None
-    state: int | None
-    queue: tuple[int, ...]
-
-
-LinkPolicy = Callable[[LinkInformation], "int | Floats"]  # an action, or the probability of each
-
-
-def law_of_state(mdp: TabularMDP, info: LinkInformation, steps: int, initial: Floats | None = None) -> Floats:
-    """The law of s_{t + steps} (of s_steps when nothing has been seen), from what `info` says and its first `steps` actions."""
-    if info.t is None:
-        b = mdp.initial if initial is None else initial
-    else:
-        b = np.zeros(mdp.n_states)
-        b[info.state] = 1.0
-    for i, a in enumerate(info.queue[:steps]):
-        b = b @ mdp.transitions[max((info.t or 0) + i, 0), :, a, :]
-    return b
+Choice = Callable[[LinkInformation], "int | Floats"]  # an action, or the probability of each
 
 
 def reached(
     mdp: TabularMDP,
     automaton: ChannelAutomaton,
-    policy: LinkPolicy,
+    policy: Choice,
     *,
     initial: Floats | None = None,
     max_states: int | None = None,
@@ -91,7 +69,7 @@ def reached(
         at = following
 
 
-def choices(policy: LinkPolicy, info: LinkInformation) -> list[tuple[int, float]]:
+def choices(policy: Choice, info: LinkInformation) -> list[tuple[int, float]]:
     """The actions that the policy may take, each with its probability."""
     given = policy(info)
     if np.ndim(given) == 0:
@@ -102,17 +80,31 @@ def choices(policy: LinkPolicy, info: LinkInformation) -> list[tuple[int, float]
 def walk_value(
     mdp: TabularMDP,
     automaton: ChannelAutomaton,
-    policy: LinkPolicy,
+    policy: Choice,
     *,
     initial: Floats | None = None,
     max_states: int | None = None,
 ) -> float | None:
     """The value of `policy`, exactly; None where it reaches more than `max_states` information states."""
-    value = 0.0
+    found = walk(mdp, automaton, policy, initial=initial, max_states=max_states)
+    return None if found is None else found[0]
+
+
+def walk(
+    mdp: TabularMDP,
+    automaton: ChannelAutomaton,
+    policy: Choice,
+    *,
+    initial: Floats | None = None,
+    max_states: int | None = None,
+) -> tuple[float, int] | None:
+    """The value of `policy`, exactly, and how many information states it reaches; None where there are more than `max_states`."""
+    value, met = 0.0, 0
     for at in reached(mdp, automaton, policy, initial=initial, max_states=max_states):
         if at is None:
             return None
+        met += len(at)
         for info, weight in at.items():
             reward = law_of_state(mdp, info, len(info.queue), initial) @ mdp.rewards[info.h]
             value += weight * sum(p * float(reward[a]) for a, p in choices(policy, info))
-    return value
+    return value, met

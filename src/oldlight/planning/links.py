@@ -15,7 +15,6 @@ from __future__ import annotations
 import time
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -24,12 +23,11 @@ from oldlight.checks import TooLarge
 from oldlight.machine import default_limit, format_bytes
 from oldlight.model.channels.automaton import ChannelAutomaton
 from oldlight.model.channels.hidden import merging_error
-from oldlight.model.information import encode
 from oldlight.model.mdp import TabularMDP
-from oldlight.planning.age_layers import ROOT, Layers, sizes
+from oldlight.planning.age_layers import Layers, sizes
 from oldlight.planning.ages import AgeTables, Plant
 from oldlight.planning.delay import action_type
-from oldlight.planning.link_walk import LinkInformation, law_of_state
+from oldlight.planning.link_policy import LinkPolicy
 from oldlight.planning.search import CLOSED, AgeSearch, magnitude
 
 Floats = NDArray[np.float64]
@@ -60,7 +58,7 @@ class LinkPlan:
     states: int
     bytes: int
     seconds: float
-    policy: Callable[[LinkInformation], int]
+    policy: LinkPolicy
     tables: AgeTables
     search: AgeSearch | None
 
@@ -112,7 +110,7 @@ def plan_link(
             break
         layers = deeper
     error = merging_error(automaton.merging, mdp.rewards)
-    policy = _Policy(mdp, automaton, tables, search, number, kept)
+    policy = LinkPolicy(mdp, automaton, tables, search, number, kept)
     states = 0 if search is None else search.states
     held = need + (0 if search is None else search.bytes)
     exact = error == 0 and upper - lower <= CLOSED * magnitude(mdp)
@@ -172,42 +170,3 @@ def _deeper(plant: Plant, automaton: ChannelAutomaton, D: int, limit: int) -> La
         return None
     layers = Layers.of(automaton, plant.mdp.n_states, plant.mdp.n_actions, D + 1)
     return layers if layers.size <= DEEPER and 2 * _need(layers, kept=True) <= limit else None
-
-
-class _Policy:
-    """The plan as a function of what the agent knows."""
-
-    def __init__(
-        self,
-        mdp: TabularMDP,
-        automaton: ChannelAutomaton,
-        tables: AgeTables,
-        search: AgeSearch | None,
-        number: NDArray[Any],
-        kept: NDArray[Any],
-    ) -> None:
-        self.mdp, self.tables, self.search, self.number, self.kept = mdp, tables, search, number, kept
-        self.nodes = {name: n for n, name in enumerate(automaton.nodes)}
-        self.blocks = [
-            {(b.node, ROOT if b.root else b.length): i for i, b in enumerate(row)} for row in tables.layers.blocks
-        ]
-
-    def __call__(self, info: LinkInformation) -> int:
-        tables, D, A = self.tables, self.tables.layers.depth, self.tables.layers.n_actions
-        length = len(info.queue)
-        beyond = max(length - D, 0)
-        nothing = info.t is None
-        key = (self.nodes[info.node], ROOT if nothing and length < D else min(length, D))
-        place = self.blocks[info.h][key]
-        block = tables.layers.blocks[info.h][place]
-        code = encode(tuple(int(self.number[a]) for a in info.queue[beyond:]), A)
-        b = law_of_state(self.mdp, info, beyond, self.tables.plant.initial)
-        support = np.flatnonzero(b > 0)
-        s = int(support[0]) if len(support) == 1 and not (nothing and length <= D) else -1
-        if self.search is not None:
-            a = self.search.action(info.h, place, code, s, b)
-            if a >= 0:
-                return int(self.kept[a])
-        if s >= 0:
-            return int(self.kept[tables.actions[block.offset + s * A**block.length + code]])
-        return int(self.kept[tables.blind_actions[block.blind_offset // tables.layers.n_states + code]])

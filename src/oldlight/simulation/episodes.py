@@ -24,6 +24,7 @@ from numpy.typing import NDArray
 from oldlight import checks
 from oldlight.machine import thread_count
 from oldlight.model.information import Information, Layout
+from oldlight.model.link_information import PolicyOfNodes
 from oldlight.model.policies import (
     BlackoutPolicy,
     MarkovPolicy,
@@ -90,9 +91,13 @@ def simulate(
     threads: int | None = None,
 ) -> Simulation:
     """Play `episodes` episodes. A MarkovPolicy is played as if nothing were impaired (it sees the current state)."""
+    from oldlight.simulation.links import by_automaton, simulate_link
+
     checked_problem(problem, "simulate")
     N = checks.whole("episodes", episodes, least=1)
     checks.whole("seed", seed)
+    if by_automaton(problem, policy):
+        return simulate_link(problem, policy, N, seed, record)
     world = World(problem)
     player = world.player(policy)
     chunks = [(c, min(CHUNK, N - c * CHUNK)) for c in range(-(-N // CHUNK))]
@@ -209,6 +214,8 @@ class World:
         if isinstance(policy, BlackoutPolicy):
             _fits(policy.fits(problem), policy, problem)
             return Player(k.BLACKOUT, policy, _flat(policy.sequences), chances, offset, root, pending, policy.late)
+        if isinstance(policy, PolicyOfNodes):
+            raise made_for_another(policy, problem)
         if hasattr(policy, "probabilities"):
             return Player(k.GIVEN, policy, _NO_TABLE, chances, offset, root, pending)
         raise not_a_policy(policy)

@@ -20,9 +20,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from oldlight.model.channels import Channel, ConstantDelay, DelayChannel
+from oldlight.model.channels import Channel, ConstantDelay, DelayChannel, Lossy
 from oldlight.model.channels.delay_law import DelayLaw
 from oldlight.model.channels.losses import BurstyLoss, Loss, LossChannel
+from oldlight.model.channels.without_law import no_delay_law
 from oldlight.simulation import cumulative_of
 
 STEPS = 64  # a law is first written out for this many
@@ -35,6 +36,8 @@ def split(channel: Channel) -> tuple[DelayChannel, LossChannel | None]:
         return channel, None
     if isinstance(channel, LossChannel):
         return ConstantDelay(0), channel
+    if not isinstance(channel, Lossy):
+        raise no_delay_law(channel)
     return channel.delay, channel.loss
 
 

@@ -10,7 +10,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from oldlight import learners
-from oldlight.model.channels import Channel, DelayChannel, LossChannel, Lossy
+from oldlight.model.channels import Channel
 from oldlight.model.mdp import TabularMDP
 from oldlight.own_code import resolve
 from oldlight.registry import (
@@ -119,7 +119,7 @@ def _taken_apart(given: Any, example: str) -> tuple[Any, dict[str, Any], str]:
         name, options, label = given, {}, None
     if isinstance(name, type) or (callable(name) and hasattr(name, "__qualname__")):
         name = _importable(name)
-    elif not isinstance(name, str | TabularMDP | DelayChannel | LossChannel | Lossy):
+    elif not isinstance(name, str | TabularMDP | Channel):
         raise ValueError(f"{name!r} is not a name; expected a word such as {example!r}, or a table with a name")
     return name, options, _word(label) or _call(name, options)
 

@@ -34,7 +34,7 @@ from numpy.typing import NDArray
 from oldlight import checks
 from oldlight.control import Controller
 from oldlight.control.policy_arrays import ASKED
-from oldlight.model.channels import Channel, DelayChannel, LossChannel, Lossy
+from oldlight.model.channels import Channel
 from oldlight.model.policies import Policy
 from oldlight.model.problem import ImpairedMDP, checked_problem
 from oldlight.planning.evaluation import Evaluation, evaluate
@@ -200,9 +200,9 @@ def relay_of(
                 f"{link.trace.source} has {len(link.late)} ticks, fewer than an episode: {problem.horizon}"
             )
         return Recorded(link.late, link.lost, in_order)
-    if not isinstance(link, DelayChannel | LossChannel | Lossy):
+    if not isinstance(link, Channel):
         raise TypeError(f"link is of type {type(link).__name__}, expected a channel, a Trace or its fit")
-    problem.behind(link)  # refused here if it does not fit
+    _ = problem.behind(link).law  # refused here if it does not fit
     return link
 
 

@@ -173,7 +173,9 @@ class Delays:
         self.setup, problem, link = setup, setup.problem, setup.link
         if isinstance(link, Recorded):
             return
-        delay = link.delay if isinstance(link, Lossy) else ConstantDelay(0) if isinstance(link, LossChannel) else link
+        delay: Any = (
+            link.delay if isinstance(link, Lossy) else ConstantDelay(0) if isinstance(link, LossChannel) else link
+        )
         self.loss = link.loss if isinstance(link, Lossy) else link if isinstance(link, LossChannel) else None
         self.law = delay.law(problem.horizon, problem.n_states, problem.n_actions)
 

@@ -4,15 +4,22 @@ from __future__ import annotations
 
 import copy
 import math
-from typing import Self
+from typing import TYPE_CHECKING, Self
 
 from oldlight import checks
+
+if TYPE_CHECKING:
+    from oldlight.model.channels.automaton import ChannelAutomaton
 
 
 class Link:
     """Base of all channels. A channel may carry the control period, so that its steps can be read as milliseconds."""
 
     period_ms: float | None = None
+
+    def automaton(self, horizon: int) -> ChannelAutomaton:
+        """What an agent knows of the link within `horizon` steps."""
+        raise TypeError(f"{type(self).__name__} does not define automaton(horizon)")
 
     def with_period(self, period_ms: float) -> Self:
         """The same channel with a control period of `period_ms` milliseconds a step."""

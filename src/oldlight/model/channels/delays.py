@@ -356,7 +356,7 @@ class Lossy(Link):
         return in_order_automaton(self.delay.law(horizon, *self.delay._sizes()), self.loss, merging)
 
 
-Channel = DelayChannel | LossChannel | Lossy
+Channel = Link
 
 __all__ = [
     "BernoulliDelay",

@@ -173,6 +173,14 @@ class HiddenLink(Link):
             out[i] = np.where(k == self.delays.shape[1], -1, i + k)
         return out
 
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, HiddenLink) and all(
+            np.array_equal(getattr(self, name), getattr(other, name)) for name in ("switch", "delays", "first")
+        )
+
+    def __hash__(self) -> int:
+        return hash((self.switch.tobytes(), self.delays.tobytes(), self.first.tobytes()))
+
     def __repr__(self) -> str:
         rows = [np.round(x, 6).tolist() for x in (self.switch, self.delays, self.first)]
         return f"HiddenLink({rows[0]}, {rows[1]}, first={rows[2]})"

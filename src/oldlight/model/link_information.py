@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections.abc import Hashable
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -30,15 +31,16 @@ class LinkInformation(NamedTuple):
     queue: tuple[int, ...]
 
 
-class PolicyOfNodes:
+class PolicyOfNodes(ABC):
     """Base of the policies that are asked with a `LinkInformation`."""
 
+    @abstractmethod
     def probabilities(self, info: Any) -> Floats:
-        raise TypeError(f"{type(self).__name__} does not define probabilities(info)")
+        """The chance of each action."""
 
+    @abstractmethod
     def fits(self, problem: ImpairedMDP) -> bool:
         """Was the policy made for a problem of these sizes behind a link of these nodes?"""
-        raise TypeError(f"{type(self).__name__} does not define fits(problem)")
 
 
 def law_of_state(mdp: TabularMDP, info: LinkInformation, steps: int, initial: Floats | None = None) -> Floats:

@@ -35,20 +35,29 @@ if TYPE_CHECKING:
     from oldlight.learners import LearningRun as LearningRun
     from oldlight.learners import compare as compare
     from oldlight.learners import learn as learn
+    from oldlight.model.channels import AgeChain as AgeChain
     from oldlight.model.channels import BernoulliDelay as BernoulliDelay
     from oldlight.model.channels import BurstyLoss as BurstyLoss
     from oldlight.model.channels import CappedDelay as CappedDelay
+    from oldlight.model.channels import ChannelAutomaton as ChannelAutomaton
     from oldlight.model.channels import ConstantDelay as ConstantDelay
     from oldlight.model.channels import DelayChannel as DelayChannel
     from oldlight.model.channels import EmpiricalDelay as EmpiricalDelay
+    from oldlight.model.channels import FIFODelay as FIFODelay
     from oldlight.model.channels import GeometricDelay as GeometricDelay
     from oldlight.model.channels import HeavyTailedDelay as HeavyTailedDelay
+    from oldlight.model.channels import HeldLag as HeldLag
+    from oldlight.model.channels import HiddenLink as HiddenLink
     from oldlight.model.channels import Loss as Loss
     from oldlight.model.channels import Lossy as Lossy
+    from oldlight.model.channels import PacketChannel as PacketChannel
+    from oldlight.model.channels import Periodic as Periodic
+    from oldlight.model.channels import RenewalLoss as RenewalLoss
     from oldlight.model.channels import StochasticDelay as StochasticDelay
     from oldlight.model.information import Information as Information
     from oldlight.model.information import Layout as Layout
     from oldlight.model.information import belief as belief
+    from oldlight.model.link_information import LinkInformation as LinkInformation
     from oldlight.model.mdp import TabularMDP as TabularMDP
     from oldlight.model.policies import BeliefPolicy as BeliefPolicy
     from oldlight.model.policies import BlackoutPolicy as BlackoutPolicy

@@ -36,8 +36,9 @@ def plan(
     channel: Channel = "none",
     warm: Warm = False,
     actuation: Late = 0,
-    tolerance: Annotated[float, typer.Option(min=0, help="Loss only: stop when the value is known to within this.")] = 0.0,
+    tolerance: Annotated[float, typer.Option(min=0, help="Losses and links: stop when the value is known to within this.")] = 0.0,
     depth: Annotated[int | None, typer.Option(min=0, help="Long delays: remember only this many actions; bounds on both sides.")] = None,
+    seconds: Annotated[float | None, typer.Option(min=1e-9, help="Packets, ages, bursts: stop closing the gap between the bounds after this time.")] = None,
     max_gb: Annotated[float | None, typer.Option(min=1e-9, help="Memory the plan may take; refused beforehand if it needs more.")] = None,
     save: Annotated[str | None, typer.Option(metavar="FILE", help="Write the policy, for simulate --policy.")] = None,
     controller: Annotated[str | None, typer.Option(metavar="FILE", help="Write a controller, for oldlight.Controller.load: numpy alone at run time.")] = None,
@@ -53,7 +54,13 @@ def plan(
 
     targets(save, controller, as_json, as_csv)
     problem = problem_of(process, channel, warm, actuation)
-    found = solve(problem, tolerance=tolerance, depth=depth, max_bytes=None if max_gb is None else int(max_gb * 1e9))
+    found = solve(
+        problem,
+        tolerance=tolerance,
+        seconds=seconds,
+        depth=depth,
+        max_bytes=None if max_gb is None else int(max_gb * 1e9),
+    )
     row = {
         "process": process,
         "channel": channel,

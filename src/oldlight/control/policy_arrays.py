@@ -38,7 +38,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from oldlight import checks, files
+from oldlight.model.channels.without_law import no_controller
 from oldlight.model.information import Layout
+from oldlight.model.link_information import PolicyOfNodes
 from oldlight.model.mdp import TabularMDP
 from oldlight.model.policies import (
     BlackoutPolicy,
@@ -190,6 +192,8 @@ def _all_below(values: NDArray[Any], n: int) -> bool:
 def tables_of(problem: ImpairedMDP, policy: Any) -> Tables:
     """The arrays for `policy` on `problem`; refused if it was made for another problem."""
     checked_problem(problem, "Controller")
+    if not problem.has_delay_law or isinstance(policy, PolicyOfNodes):
+        raise no_controller(problem, policy)
     mdp, H = problem.mdp, problem.horizon
     rows = mdp.transitions[:1] if mdp.stationary_transitions else mdp.transitions
     u = discount_of(mdp)

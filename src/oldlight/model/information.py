@@ -22,11 +22,12 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
+from oldlight.model.link_information import LinkInformation, check_link, law_of_state
 from oldlight.model.problem import ImpairedMDP, checked_problem
 
 Floats = NDArray[np.float64]
@@ -84,9 +85,12 @@ def current(problem: ImpairedMDP, info: Information) -> Floats:
     return push(problem, b, t, info.queue)
 
 
-def belief(problem: ImpairedMDP, info: Information) -> Floats:
+def belief(problem: ImpairedMDP, info: Any) -> Floats:
     """The law of the current state s_h given what the agent knows. An impossible `info` raises and says why."""
     checked_problem(problem, "belief")
+    if not problem.has_delay_law or isinstance(info, LinkInformation):
+        check_link(problem, info)
+        return law_of_state(problem.mdp, info, len(info.queue), problem.initial)
     check(problem, info)
     if problem.arrival_probability is not None:
         settled_late(problem)  # a delay law that depends on hidden states makes a loss itself informative

@@ -5,7 +5,8 @@
 *Warm start* (``start="warm"`` or ``WarmStart()``, Section 6 of the paper). Constant delay d: before step 0 the process has already
 run d steps from a uniform state under uniform actions, with the transitions of step 0 and without reward; at time 0 the
 agent knows (s_{−d}, a_{−d}..a_{−1}), and from then on every observation is d late. For a delay law whose first
-observation comes at once, and for loss, warm means: s_0 is uniform, and seen as the law says. Other laws are refused.
+observation comes at once, and for loss, warm means: s_0 is uniform, and seen as the law says; so too for a channel without a
+delay law whose first observation comes at once, or that never delays. Other laws are refused.
 
 *Late actions* (``actuation=k``): the action chosen at time h acts at step h + k. Knowing observations d late and acting k late
 is knowing them d + k late and acting at once, with the first k actions given.
@@ -24,8 +25,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from oldlight import checks
-from oldlight.model.channels import Channel, ConstantDelay, LossChannel
+from oldlight.model.channels import Channel, ChannelAutomaton, ConstantDelay, LossChannel
 from oldlight.model.channels.delay_law import DelayLaw
+from oldlight.model.channels.without_law import check_start, no_delay_law
 from oldlight.model.mdp import TabularMDP
 
 Floats = NDArray[np.float64]
@@ -97,6 +99,9 @@ class ImpairedMDP:
         parts = {"mdp": mdp, "channel": channel, "start": start, "actuation": k, "pending": waiting}
         for name, value in parts.items():
             object.__setattr__(self, name, value)
+        if not self.has_delay_law:
+            check_start(self)
+            return
         law, _ = self.law, self.arrival_probability  # written out now, so that what does not fit is refused here
         if start is None:
             return
@@ -112,15 +117,29 @@ class ImpairedMDP:
         if law.constant == self.horizon and not isinstance(channel, ConstantDelay):
             raise ValueError(f"a warm start behind {channel!r}: write it as ConstantDelay(d) to say how late it is")
 
+    @property
+    def has_delay_law(self) -> bool:
+        """Are observations settled in order, at most one a step, by a delay law (with announced losses, or none)?"""
+        return self.channel.has_delay_law
+
+    @cached_property
+    def automaton(self) -> ChannelAutomaton:
+        """What an agent knows of the link, every age later by the actuation delay (`oldlight.model.channels.automaton`)."""
+        return self.channel.automaton(self.horizon).shifted(self.actuation)
+
     @cached_property
     def law(self) -> DelayLaw:
         """When each observation arrives, or is known to be lost, counted as later by the actuation delay."""
+        if not self.has_delay_law:
+            raise no_delay_law(self.channel)
         law = self.channel.delay.law(self.horizon, self.n_states, self.n_actions)
         return law.shifted(self.actuation) if self.actuation else law
 
     @property
     def loss(self) -> LossChannel | None:
         """What is lost, or None for a channel that loses nothing."""
+        if not self.has_delay_law:
+            raise no_delay_law(self.channel)
         return self.channel.loss
 
     @cached_property
@@ -143,7 +162,7 @@ class ImpairedMDP:
     @cached_property
     def warmup(self) -> int:
         """How many steps ran before step 0 (the constant delay of a warm start, else 0)."""
-        if self.start is None:
+        if self.start is None or not self.has_delay_law:
             return 0
         return self.channel.d if isinstance(self.channel, ConstantDelay) else self.law.constant or 0
 

@@ -23,6 +23,7 @@ from oldlight.planning.delay import (
     by_start,
     checked_layout,
 )
+from oldlight.planning.link_solution import planned_by_automaton, solve_link
 from oldlight.planning.q_values import q_values
 from oldlight.planning.solution import Solution, Work
 from oldlight.progress import shown
@@ -36,6 +37,7 @@ def solve(
     *,
     tolerance: float = 0.0,
     depth: int | None = None,
+    seconds: float | None = None,
     max_bytes: int | None = None,
     progress: bool | Callable[[int, int], None] | None = None,
 ) -> Solution:
@@ -43,13 +45,23 @@ def solve(
 
     tolerance: 0 for an exact answer. Under loss a larger one gives lower ≤ optimum ≤ upper with upper − lower at most
         `tolerance`, faster; a plan under delay is always exact.
+    seconds: stop closing the gap between lower and upper after this time, for channels that are planned by their automaton
+        (packets, ages, bursts, ...; `oldlight.planning.links`). Other plans take the time they take.
     depth: plan a long delay by the ladder: act on the belief as a controller with delays capped at `depth` would; the result
-        has certified bounds instead of an exact value. A depth that reaches the longest delay is the exact plan.
+        has certified bounds instead of an exact value. A depth that reaches the longest delay is the exact plan. For
+        channels planned by their automaton: the depth of the tables, at least the longest delay.
     max_bytes: refuse what needs more memory than this (half of the machine's memory if None).
     progress: True or False for a bar or none, a function of (done, of) to be told, None for a bar on a terminal once two
         seconds have passed.
     """
     checked_problem(problem, "solve")
+    if seconds is not None:
+        checks.positive("seconds", seconds)
+    if planned_by_automaton(problem):
+        epsilon = checked_options(problem, tolerance, None, max_bytes)
+        return solve_link(
+            problem, tolerance=epsilon, seconds=seconds, depth=depth, max_bytes=max_bytes, progress=progress
+        )
     epsilon = checked_options(problem, tolerance, depth, max_bytes)
     if depth is not None and depth < (problem.warmup or problem.law.max_delay):
         from oldlight.planning.ladder import plan_ladder

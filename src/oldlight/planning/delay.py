@@ -23,7 +23,7 @@ matrix exists. The same induction follows a given policy instead of the maximum:
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from itertools import pairwise
@@ -108,8 +108,7 @@ class Induction:
             for h in range(H - 1, stop - 1, -1):
                 following, stage = stage, self._step(h, stage, pool, threads)
                 if self.kept is None:
-                    for array in following.values.values():
-                        self._spare.setdefault(array.size, []).append(array.reshape(-1))
+                    self.reuse(following.values.values())
                 else:
                     self.kept.append(following)
                 if self.progress is not None:
@@ -118,6 +117,11 @@ class Induction:
             self.kept.append(stage)
             self.kept.reverse()
         return stage
+
+    def reuse(self, arrays: Iterable[Floats]) -> None:
+        """These blocks are not needed any more: their memory is."""
+        for array in arrays:
+            self._spare.setdefault(array.size, []).append(array.reshape(-1))
 
     def _empty(self, size: int) -> Floats:
         spare = self._spare.get(size)
@@ -193,7 +197,7 @@ class Induction:
             return _choose_now(x, given, mix, table, mode, kernels, keep)[:, None]
         W = A ** (m - 1)
         v_next = arrival.reshape(S, choices, W)
-        v_wait = _NO_MIX if wait is None else wait.reshape(S, A, W, A)
+        v_wait = _NO_MIX if wait is None else wait.reshape(S, choices, W, A)
         out = self._empty(size).reshape(S, W, A)
         given = given.reshape(S, W, A) if mode == kernels.FOLLOW else given
         mix = mix.reshape(S, W, A, A) if mode == kernels.MIX else mix

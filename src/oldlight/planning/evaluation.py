@@ -3,7 +3,8 @@
 Three exact ways, all without sampling:
 - a table for a delayed problem: the backward induction of `oldlight.planning.delay`, following the table;
 - sequences for a lossy problem: one walk along each sequence (`oldlight.planning.loss`);
-- any other policy: a walk forward over the information states that it reaches (`oldlight.planning.walk`). A deterministic policy
+- any other policy: a walk forward over the information states that it reaches (`oldlight.planning.walk`; behind a channel that is
+  planned by its automaton `oldlight.planning.link_walk`). A deterministic policy
   reaches few information states, a policy that randomises up to all of them.
 Where the walk would meet more than `max_states` of them, episodes are played instead, and the result says so.
 """
@@ -12,6 +13,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
+from functools import cache, partial
 
 import numpy as np
 from numpy.typing import NDArray
@@ -30,10 +32,12 @@ from oldlight.model.policies import (
 )
 from oldlight.model.problem import ImpairedMDP, checked_problem
 from oldlight.planning.delay import DelayModel, Induction, by_start
+from oldlight.planning.link_walk import walk as walk_nodes
 from oldlight.planning.loss import blackout_values
 from oldlight.planning.walk import Walk
 from oldlight.random_streams import Seed
 from oldlight.simulation import simulate
+from oldlight.simulation.links import by_automaton, check_policy, decide
 
 Floats = NDArray[np.float64]
 MAX_STATES = 1_000_000
@@ -81,6 +85,18 @@ def evaluate(
             raise made_for_another(policy, problem)
         problem = unimpaired(problem)
         policy = TablePolicy(Layout.of(problem), policy.actions.reshape(-1))
+    if by_automaton(problem, policy):
+        check_policy(problem, policy)
+        found = walk_nodes(
+            problem.mdp,
+            problem.automaton,
+            cache(partial(decide, problem, policy)),
+            initial=problem.initial,
+            max_states=max_states,
+        )
+        if found is None:
+            return play(problem, policy, episodes, seed)
+        return Evaluation(found[0], True, 0.0, "walk forward", found[1])
     if isinstance(policy, TablePolicy):
         layout = policy.layout if problem.arrival_probability is not None else Layout.of(problem)
         if problem.arrival_probability is not None or not same_layout(policy.layout, layout):

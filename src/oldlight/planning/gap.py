@@ -109,7 +109,9 @@ class Gap:
 def gap(problem: ImpairedMDP, *, max_states: int = 200_000, **options: Any) -> Gap:
     """What the impairment costs. `options` go to `solve`; `max_states` limits the visitation measures of Proposition 4."""
     best = solve(problem, **options)
-    plain = solve(unimpaired(problem), **{k: v for k, v in options.items() if k != "tolerance"})
+    plain = solve(
+        unimpaired(problem), **{k: v for k, v in options.items() if k not in ("tolerance", "depth", "seconds")}
+    )
     table = plain.policy
     assert isinstance(table, TablePolicy)
     assert table.actions is not None

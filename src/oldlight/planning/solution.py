@@ -4,11 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from oldlight.model.information import Information, check
+from oldlight.model.information import check
+from oldlight.model.link_information import PolicyOfNodes, check_link
 from oldlight.model.policies import Policy
 from oldlight.model.problem import ImpairedMDP
 
@@ -33,6 +35,9 @@ class Solution:
     """The best executable policy. lower ≤ optimal value ≤ upper; `value` is what `policy` earns, and `exact` says that
     the three are the same. `value_by_start[s]`: what the policy earns when the first state (of step −warmup) is s.
 
+    Behind a channel that is planned by its automaton (`oldlight.planning.links`) `value` is `lower`, which the policy earns at least;
+    `value_by_start` is None unless tables alone were exact, and `q` takes a `LinkInformation` and plans once for each action.
+
     For a ladder (`solve(problem, depth=k)`): `depth` is the rung that was best, `value_by_start` is None, `q` gives upper
     bounds, `upper` is certified, and `lower` is certified if `lower_certified`, else the lower end of a 95% interval."""
 
@@ -44,16 +49,16 @@ class Solution:
     exact: bool
     value_by_start: Floats | None
     work: Work
-    _q: Callable[[Information], Floats]
+    _q: Callable[[Any], Floats]
     depth: int | None = None
     lower_certified: bool = True
 
-    def q(self, info: Information) -> Floats:
+    def q(self, info: Any) -> Floats:
         """Q_h(τ, a) = E[rewards of steps h, h+1, ... | τ_h = info, a_h = a, best afterwards], shape (A,)."""
-        check(self.problem, info)
+        (check_link if isinstance(self.policy, PolicyOfNodes) else check)(self.problem, info)
         return self._q(info)
 
-    def value_at(self, info: Information) -> float:
+    def value_at(self, info: Any) -> float:
         """max_a Q_h(τ, a): the best expected reward of the steps that are left."""
         return float(self.q(info).max())
 

@@ -24,6 +24,7 @@ from numpy.typing import NDArray
 from oldlight import checks
 from oldlight.machine import thread_count
 from oldlight.model.information import Information, Layout
+from oldlight.model.link_information import PolicyOfNodes
 from oldlight.model.policies import (
     BlackoutPolicy,
     MarkovPolicy,
@@ -96,9 +97,13 @@ def simulate(
 
     seed: a whole number, a SeedSequence, or a Generator, which draws one number.
     """
+    from oldlight.simulation.links import by_automaton, simulate_link
+
     checked_problem(problem, "simulate")
     N = checks.whole("episodes", episodes, least=1)
     number = seed_number(seed)
+    if by_automaton(problem, policy):
+        return simulate_link(problem, policy, N, number, record)
     world = World(problem)
     player = world.player(policy)
     chunks = [(c, min(CHUNK, N - c * CHUNK)) for c in range(-(-N // CHUNK))]
@@ -215,6 +220,8 @@ class World:
         if isinstance(policy, BlackoutPolicy):
             _fits(policy.fits(problem), policy, problem)
             return Player(k.BLACKOUT, policy, _flat(policy.sequences), chances, offset, root, pending, policy.late)
+        if isinstance(policy, PolicyOfNodes):
+            raise made_for_another(policy, problem)
         if hasattr(policy, "probabilities"):
             return Player(k.GIVEN, policy, _NO_TABLE, chances, offset, root, pending)
         raise not_a_policy(policy)

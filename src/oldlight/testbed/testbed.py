@@ -203,7 +203,7 @@ def relay_of(
         return Recorded(link.late, link.lost, in_order)
     if not isinstance(link, Channel):
         raise TypeError(f"link is of type {type(link).__name__}, expected a channel, a Trace or its fit")
-    problem.behind(link)  # refused here if it does not fit
+    _ = problem.behind(link).law  # refused here if it does not fit
     return link
 
 

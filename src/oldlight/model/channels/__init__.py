@@ -1,9 +1,13 @@
 """How observations travel from the process to the agent: the model of a link.
 
 `channel` has the base of all channels, `delays` those that delay, `losses` those that lose, `delay_law` a delay channel
-written out for one process. What the delay and the loss of a channel mean is said in `delays`.
+written out for one process. `automaton` says what an agent knows of a link that does not depend on the process; `in_order` makes
+it of delays and losses, `hidden` of links with a hidden mode, and `packets`, `fifo`, `age_chain`, `renewal`, `periodic` and
+`held_lag` are such links. What the delay and the loss of a channel mean is said in `delays`.
 """
 
+from oldlight.model.channels.age_chain import AgeChain
+from oldlight.model.channels.automaton import NOTHING_NEWER, ChannelAutomaton
 from oldlight.model.channels.channel import Channel, steps_of
 from oldlight.model.channels.delays import (
     BernoulliDelay,
@@ -15,21 +19,36 @@ from oldlight.model.channels.delays import (
     HeavyTailedDelay,
     StochasticDelay,
 )
+from oldlight.model.channels.fifo import FIFODelay
+from oldlight.model.channels.held_lag import HeldLag
+from oldlight.model.channels.hidden import HiddenLink
 from oldlight.model.channels.losses import BurstyLoss, Loss, LossChannel, Lossy
+from oldlight.model.channels.packets import PacketChannel
+from oldlight.model.channels.periodic import Periodic
+from oldlight.model.channels.renewal import RenewalLoss
 
 __all__ = [
+    "NOTHING_NEWER",
+    "AgeChain",
     "BernoulliDelay",
     "BurstyLoss",
     "CappedDelay",
     "Channel",
+    "ChannelAutomaton",
     "ConstantDelay",
     "DelayChannel",
     "EmpiricalDelay",
+    "FIFODelay",
     "GeometricDelay",
     "HeavyTailedDelay",
+    "HeldLag",
+    "HiddenLink",
     "Loss",
     "LossChannel",
     "Lossy",
+    "PacketChannel",
+    "Periodic",
+    "RenewalLoss",
     "StochasticDelay",
     "steps_of",
 ]

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any, Self
 from oldlight import checks
 
 if TYPE_CHECKING:
+    from oldlight.model.channels.automaton import ChannelAutomaton
     from oldlight.model.channels.delays import DelayChannel
     from oldlight.model.channels.losses import LossChannel
 
@@ -23,6 +24,7 @@ class Channel:
     """
 
     period_ms: float | None = None
+    has_delay_law = False  # are observations settled in order, at most one a step, losses announced?
 
     if TYPE_CHECKING:
 
@@ -33,6 +35,17 @@ class Channel:
         @property
         def loss(self) -> LossChannel | None:
             """The loss part, or None for a channel that loses nothing."""
+
+    def __getattr__(self, name: str) -> Any:
+        if name in ("delay", "loss"):
+            from oldlight.model.channels.without_law import no_delay_law
+
+            raise no_delay_law(self)
+        raise AttributeError(f"{type(self).__name__!r} object has no attribute {name!r}")
+
+    def automaton(self, horizon: int) -> ChannelAutomaton:
+        """What an agent knows of the link within `horizon` steps."""
+        raise TypeError(f"{type(self).__name__} does not define automaton(horizon)")
 
     def with_period(self, period_ms: float | None) -> Self:
         """The same channel with a control period of `period_ms` milliseconds a step, or with none."""

@@ -32,14 +32,18 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from oldlight import checks
+from oldlight.model.channels.automaton import ChannelAutomaton
 from oldlight.model.channels.channel import Channel, steps_of
 from oldlight.model.channels.delay_law import DelayLaw, fold
+from oldlight.model.channels.in_order import in_order_automaton
 
 Floats = NDArray[np.float64]
 
 
 class DelayChannel(Channel):
     """Base of the channels that delay: a subclass says how to write itself out as a `DelayLaw`."""
+
+    has_delay_law = True
 
     @property
     def delay(self) -> DelayChannel:
@@ -51,6 +55,14 @@ class DelayChannel(Channel):
 
     def law(self, horizon: int, n_states: int, n_actions: int) -> DelayLaw:
         raise TypeError(f"{type(self).__name__} does not define law(horizon, n_states, n_actions)")
+
+    def automaton(self, horizon: int) -> ChannelAutomaton:
+        """What an agent knows of the link; refused for a law that depends on the state or the action."""
+        return in_order_automaton(self.law(horizon, *self._sizes()))
+
+    def _sizes(self) -> tuple[int, int]:
+        """The states and actions for which the law is told apart."""
+        return 1, 1
 
     def capped(self, max_delay: int) -> DelayChannel:
         """The same channel with no delay longer than `max_delay`: an agent behind it knows at least as much."""
@@ -141,6 +153,10 @@ class StochasticDelay(DelayChannel):
 
     def law(self, horizon: int, n_states: int, n_actions: int) -> DelayLaw:
         return _write_out(self.first, self.interarrival, horizon, n_states, n_actions, who=type(self).__name__)
+
+    def _sizes(self) -> tuple[int, int]:
+        shape = (1, 1, 1, *self.interarrival.shape)
+        return shape[-3], shape[-2]
 
     def _parameters(self) -> tuple[Any, ...]:
         return (self.interarrival.shape, self.interarrival.tobytes(), self.first.tobytes())
@@ -327,6 +343,9 @@ class CappedDelay(DelayChannel):
         if not isinstance(self.channel, DelayChannel):
             raise TypeError(f"CappedDelay: channel is of type {type(self.channel).__name__}, expected a delay channel")
         object.__setattr__(self, "max_delay", checks.whole("CappedDelay: max_delay", self.max_delay))
+
+    def _sizes(self) -> tuple[int, int]:
+        return self.channel._sizes()
 
     def law(self, horizon: int, n_states: int, n_actions: int) -> DelayLaw:
         inner = self.channel.law(horizon, n_states, n_actions)

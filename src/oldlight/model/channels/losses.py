@@ -8,8 +8,11 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from oldlight import checks
+from oldlight.model.channels.automaton import ChannelAutomaton
 from oldlight.model.channels.channel import Channel
+from oldlight.model.channels.delay_law import DelayLaw
 from oldlight.model.channels.delays import ConstantDelay, DelayChannel
+from oldlight.model.channels.in_order import in_order_automaton
 
 Floats = NDArray[np.float64]
 
@@ -17,6 +20,7 @@ Floats = NDArray[np.float64]
 class LossChannel(Channel):
     """Base of the channels that lose: `arrival_probabilities(H)` are those of each step, `lost` draws what is lost in n episodes."""
 
+    has_delay_law = True
     independent = True  # is each observation lost independently of the others?
 
     @property
@@ -38,6 +42,10 @@ class LossChannel(Channel):
         """The old name of `arrival_probabilities`."""
         checks.renamed(f"{type(self).__name__}.rates", f"{type(self).__name__}.arrival_probabilities")
         return self.arrival_probabilities(horizon)
+
+    def automaton(self, horizon: int, merging: float = 0.0) -> ChannelAutomaton:
+        """What an agent knows of the link; merging is for losses in bursts (`oldlight.model.channels.hidden`)."""
+        return in_order_automaton(DelayLaw(horizon, np.ones(1), np.ones((1, 1, 1, 1)), horizon), self, merging)
 
     def lost(self, rng: np.random.Generator, horizon: int, n: int) -> NDArray[np.bool_]:
         """Axes (h, episode)."""
@@ -158,6 +166,7 @@ class Lossy(Channel):
 
     delay: DelayChannel
     loss: LossChannel
+    has_delay_law = True
 
     def __init__(
         self,
@@ -178,3 +187,7 @@ class Lossy(Channel):
             raise TypeError(f"Lossy: loss is of type {type(loss).__name__}, expected Loss(...) or BurstyLoss(...)")
         object.__setattr__(self, "delay", delay)
         object.__setattr__(self, "loss", loss)
+
+    def automaton(self, horizon: int, merging: float = 0.0) -> ChannelAutomaton:
+        """What an agent knows of the link: losses are announced, in order; merging as in `oldlight.model.channels.hidden`."""
+        return in_order_automaton(self.delay.law(horizon, *self.delay._sizes()), self.loss, merging)

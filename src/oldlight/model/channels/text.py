@@ -10,6 +10,7 @@
     bursty:0.1,0.5         to_bad, to_good[, seen_good, seen_bad]    wifi                the Wi-Fi link of docs/traces.md
     trace:link.csv@20      fitted to a measured link at 20 ms        file:link.json      what `oldlight trace` wrote
     mymodule:MyChannel     a channel of your own (`oldlight.own_code`)
+    packets: fifo: ages: renewal: periodic: held:   links without a delay law (`oldlight.model.channels.link_text`)
 
 and a delay may be followed by "+cap:k": no delay is longer than k. `channel_of` also takes the same as data, `{"kind": "constant", "d": 2}`;
 `channel_data` writes any channel as such a mapping of plain JSON values, and channel_of(channel_data(c)) == c.
@@ -43,9 +44,18 @@ from oldlight.model.channels import (
     Lossy,
     StochasticDelay,
 )
+from oldlight.model.channels.link_text import (
+    LINK_FORMS,
+    LINK_KINDS,
+    LINK_MEANING,
+    fields_of,
+    link_part,
+    number,
+    with_loss,
+)
 from oldlight.own_code import called, permit, resolve
 
-CHANNELS = (DelayChannel, LossChannel)  # what a channel of one's own derives from
+CHANNELS = (Channel,)  # what a channel of one's own derives from
 EXAMPLES = "constant:2, geometric:0.3, loss:0.2, constant:2+loss:0.2"
 KINDS: dict[str, tuple[type[Any], tuple[str, ...]]] = {  # kind -> class, its fields as data
     "constant": (ConstantDelay, ("d",)),
@@ -58,7 +68,7 @@ KINDS: dict[str, tuple[type[Any], tuple[str, ...]]] = {  # kind -> class, its fi
     "loss": (Loss, ("seen", "rate")),
     "bursty": (BurstyLoss, ("to_bad", "to_good", "seen_good", "seen_bad")),
     "lossy": (Lossy, ("delay", "loss", "seen", "rate")),
-}
+} | LINK_KINDS
 FORMS = {  # what can stand before the colon, and what follows it
     "none": "",
     "constant": "d",
@@ -74,7 +84,7 @@ FORMS = {  # what can stand before the colon, and what follows it
     "wifi": "",
     "trace": "FILE[@period_ms]",
     "file": "FILE.json",
-}
+} | LINK_FORMS
 MEASURED = {"trace": "oldlight.traces:read_trace", "wifi": "oldlight.traces:wifi"}  # kind -> module:function
 
 MEANING = {
@@ -88,11 +98,11 @@ MEANING = {
     "interarrival": "measured interarrival times Δ, with weights",
     "loss": "this share of the observations is lost",
     "seen": "this share of the observations is seen",
-    "bursty": "Gilbert–Elliott: a link that is good or bad for a while (simulated, not planned)",
+    "bursty": "Gilbert–Elliott: a link that is good or bad for a while",
     "wifi": "a measured Wi-Fi link: one delay of 1..6 steps per episode, drawn at its start",
     "trace": "fitted to a measured link, CSV or ping output",
     "file": "a channel file, as `oldlight trace` writes it",
-}
+} | LINK_MEANING
 
 IN_ORDER = (  # what surprises practitioners; also in docs/envs.md and docs/guides/practitioner.md
     "Delays of the paper's in-order law never fall within an episode: behind geometric:0.7 the newest observation is 60 steps old after "
@@ -116,6 +126,7 @@ def channel_of(given: str | Mapping[str, Any] | Channel) -> Channel:
 def _from_text(text: str) -> Channel:
     delay: DelayChannel | None = None
     loss: LossChannel | None = None
+    link: Channel | None = None
     period: float | None = None
     parts = [part.strip() for part in text.split("+")]
     own = [p for p in parts if names_code(p) and not difflib.get_close_matches(p.partition(":")[0], FORMS)]
@@ -129,12 +140,16 @@ def _from_text(text: str) -> Channel:
             continue
         made = own_channel(part, {}) if part in own else _part(text, kind, rest)
         period = made.period_ms if made.period_ms is not None else period
+        if not made.has_delay_law:
+            link = with_loss(text, made, link, None)
+            continue
         late = None if made is made.loss else made.delay
         for what, before, found in (("delays", delay, late), ("losses", loss, made.loss)):
             if before is not None and found is not None:
                 raise ValueError(f"channel {text!r} has two {what}; expected one delay and one loss, e.g. {EXAMPLES}")
         delay, loss = late or delay, made.loss or loss
     whole: Channel | None = delay if loss is None else loss if delay is None else Lossy(delay, loss=loss)
+    whole = whole if link is None else with_loss(text, link, delay, loss)
     assert whole is not None
     return whole if period is None else whole.with_period(period)
 
@@ -159,10 +174,10 @@ def _part(text: str, kind: str, rest: str) -> Channel:
     if bool(rest) != bool(FORMS[kind]):
         form = f"{kind}:{FORMS[kind]}" if FORMS[kind] else kind
         raise ValueError(f"channel {text!r}: {kind} is written {form}")
-    if kind == "none":
-        return ConstantDelay(0)
-    if kind == "file":
-        return _in_file(rest)
+    if kind in ("none", "file"):
+        return ConstantDelay(0) if kind == "none" else _in_file(rest)
+    if kind in LINK_FORMS:
+        return link_part(text, kind, rest)
     if kind == "wifi":
         wifi: Channel = _measured(kind)()
         return wifi
@@ -194,13 +209,7 @@ def _measured(kind: str) -> Any:
 
 
 def _number(text: str, kind: str, item: str) -> Any:
-    try:
-        value = float(item)
-    except ValueError:
-        raise ValueError(
-            f"channel {text!r}: {item!r} is not a number; {kind} is written {kind}:{FORMS.get(kind, 'k')}"
-        ) from None
-    return int(value) if value == value // 1 and abs(value) < 1e15 else value
+    return number(text, kind, item, FORMS.get(kind, "k"))
 
 
 def _pair(text: str, kind: str, item: str) -> tuple[int, float]:
@@ -221,7 +230,8 @@ def _in_file(path: str) -> Channel:
                 raise ValueError(
                     f'a channel in it is {str(part)[:60]!r}, expected data such as {{"kind": "constant", "d": 2}}'
                 )
-            todo += [part[key] for key in ("channel", "delay", "loss") if key in part]
+            inner = () if part.get("kind") in LINK_KINDS else ("channel", "delay", "loss")
+            todo += [part[key] for key in inner if key in part]
         return _from_data(data)
 
 
@@ -234,12 +244,11 @@ def _from_data(data: Mapping[str, Any]) -> Channel:
     for key in fields:
         if key not in allowed:
             raise ValueError(f"channel {kind}: unknown key {key!r}{nearest(key, allowed)}")
-    for key in ("channel", "delay") + (("loss",) if kind == "lossy" else ()):
+    if kind == "empirical" or kind in LINK_KINDS:
+        fields = fields_of(kind, fields)
+    for key in () if kind in LINK_KINDS else ("channel", "delay") + (("loss",) if kind == "lossy" else ()):
         if key in fields:
             fields[key] = channel_of(fields[key])
-    if kind == "empirical":
-        fields = {key: {_number(f"empirical {key}", kind, str(k)): w for k, w in value.items()} if isinstance(value, Mapping) else value
-                  for key, value in fields.items()}  # fmt: skip
     try:
         channel: Channel = made(**fields)
     except TypeError as error:
@@ -266,4 +275,6 @@ def channel_data(channel: Channel) -> dict[str, Any]:
 def _plain(value: Any) -> Any:
     if isinstance(value, Channel):
         return channel_data(value)
-    return value.tolist() if isinstance(value, np.ndarray) else list(value) if isinstance(value, tuple) else value
+    if isinstance(value, tuple):
+        return [_plain(part) for part in value]
+    return value.tolist() if isinstance(value, np.ndarray) else value

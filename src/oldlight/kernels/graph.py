@@ -1,0 +1,346 @@
+"""The graph of information states that `oldlight.kernels.search` grows: its arrays, its states, and how one is expanded.
+
+A state of the graph is a block c with a queue code and either a state s (a *corner*) or a law b of the state of step u = h − L
+(`belief`, kept sparse). It has bounds up and low on its value, which begin as those of the tables. Expanding it with an
+action a adds an *option*: the known reward `gain`, and edges to the information states of the next time,
+
+    value(option) = gain + Σ_e probability[e]·value(child[e]).
+
+With full queue q = (q1..qL, a) and b_0 = b, b_{j+1} = b_j P_{u+j}(q_{j+1}) the tick with age k shows a state of step h + 1 − k, drawn
+from b_j with j = L + 1 − k; a tick without anything newer leaves a corner a corner while L < D, and leads to the law b_1 beyond.
+
+Arrays that grow are doubled by the caller when a call says so; every call can be made again.
+"""
+
+from typing import NamedTuple
+
+import numba as nb
+import numpy as np
+
+# columns of Graph.whole
+BLOCK, CODE, STATE, BELIEF, BELIEF_SIZE, OPTION, CHOSEN, LOW_ACTION, KNOWN, TURN = range(10)
+WHOLE = 10
+UP, LOW, WEIGHT = range(3)  # columns of Graph.real
+ACTION, FROM, TO, NEXT_OPTION = range(4)  # columns of Graph.option
+STATES, OPTIONS, EDGES, BELIEFS, EXPANDED, CUT_OFF = range(6)  # places of Graph.count
+UNKNOWN = -1
+ROUND = 2.0**46
+_inner = nb.njit(nogil=True, cache=True)
+
+
+class Process(NamedTuple):
+    """sizes = (S, A, D, H); successors of row s·A + a of step t; rewards[t, s, a]; one step if stationary; tie: bounds this close
+    are equal."""
+
+    sizes: np.ndarray
+    index: np.ndarray
+    weight: np.ndarray
+    count: np.ndarray
+    rewards: np.ndarray
+    tie: np.ndarray
+
+
+class Link(NamedTuple):
+    """Blocks of all times in one numbering, and their ticks as in `oldlight.model.channels.automaton`."""
+
+    time: np.ndarray
+    length: np.ndarray
+    root: np.ndarray
+    offset: np.ndarray
+    blind_offset: np.ndarray
+    first: np.ndarray
+    to: np.ndarray
+    age: np.ndarray
+    probability: np.ndarray
+
+
+class Tables(NamedTuple):
+    """See `oldlight.planning.ages.AgeTables`; forced[h] is the action of a time whose action was chosen before the start, or −1."""
+
+    upper: np.ndarray
+    lower: np.ndarray
+    blind: np.ndarray
+    actions: np.ndarray
+    forced: np.ndarray
+
+
+class Graph(NamedTuple):
+    """States, options, edges and sparse laws; `slots` is a hash table of states."""
+
+    whole: np.ndarray
+    real: np.ndarray
+    q: np.ndarray
+    option: np.ndarray
+    gain: np.ndarray
+    child: np.ndarray
+    probability: np.ndarray
+    place: np.ndarray
+    mass: np.ndarray
+    slots: np.ndarray
+    count: np.ndarray
+
+
+class Scratch(NamedTuple):
+    """The laws b_0..b_{L+1} of one expansion: dense values, their supports, and the rewards on the way."""
+
+    law: np.ndarray
+    support: np.ndarray
+    size: np.ndarray
+    earned: np.ndarray
+
+
+@_inner
+def _mix(x, y):
+    x = (x ^ np.uint64(y)) * np.uint64(0x9E3779B97F4A7C15)
+    return (x ^ (x >> np.uint64(29))) * np.uint64(0xBF58476D1CE4E5B9)
+
+
+@_inner
+def _find(graph, block, code, s, law, support, n):
+    """(the slot of a state, its number or −1): s ≥ 0 is a corner, else the law law[support[:n]], compared to within 2^−46."""
+    x = _mix(_mix(_mix(np.uint64(17), block), code), s + 1)
+    if s < 0:
+        for i in range(n):  # the same in any order of the support
+            y = _mix(_mix(np.uint64(5), support[i]), np.int64(law[support[i]] * ROUND + 0.5))
+            x += y
+        x = _mix(x, n)
+    mask = len(graph.slots) - 1
+    slot = np.int64((x ^ (x >> np.uint64(32))) & np.uint64(mask))
+    while graph.slots[slot] > 0:
+        i = graph.slots[slot] - 1
+        row = graph.whole[i]
+        if row[BLOCK] == block and row[CODE] == code and row[STATE] == s:
+            if s >= 0:
+                return slot, i
+            if row[BELIEF_SIZE] == n:
+                same = True
+                start = row[BELIEF]
+                for j in range(n):
+                    if abs(law[graph.place[start + j]] - graph.mass[start + j]) > 1.0 / ROUND:
+                        same = False
+                        break
+                if same:
+                    return slot, i
+        slot = (slot + 1) & mask
+    return slot, -1
+
+
+@_inner
+def _bounds(process, link, tables, block, code, s, law, support, n):
+    """(upper, lower) of a state by the tables."""
+    width = process.sizes[1] ** link.length[block]
+    if s >= 0:
+        at = link.offset[block] + s * width + code
+        return tables.upper[at], tables.lower[at]
+    up, low = 0.0, 0.0
+    for i in range(n):
+        s2 = support[i]
+        up += law[s2] * tables.upper[link.offset[block] + s2 * width + code]
+        low += law[s2] * tables.blind[link.blind_offset[block] + s2 * width + code]
+    return up, low
+
+
+@_inner
+def _make(process, link, tables, graph, place, law, support, n):
+    """Make the state place = (block, code, s, slot) and return its number."""
+    block, code, s, slot = place
+    i = graph.count[STATES]
+    graph.count[STATES] += 1
+    graph.slots[slot] = i + 1
+    row = graph.whole[i]
+    row[BLOCK], row[CODE], row[STATE], row[OPTION], row[KNOWN], row[LOW_ACTION] = block, code, s, -1, 0, UNKNOWN
+    row[TURN] = 0
+    up, low = _bounds(process, link, tables, block, code, s, law, support, n)
+    graph.real[i, UP], graph.real[i, LOW], graph.real[i, WEIGHT] = max(up, low), low, 0.0
+    row[CHOSEN] = UNKNOWN
+    if s >= 0:
+        row[CHOSEN] = tables.actions[link.offset[block] + s * process.sizes[1] ** link.length[block] + code]
+    else:
+        start = graph.count[BELIEFS]
+        graph.count[BELIEFS] += n
+        row[BELIEF], row[BELIEF_SIZE] = start, n
+        for j in range(n):
+            graph.place[start + j] = support[j]
+            graph.mass[start + j] = law[support[j]]
+    for a in range(process.sizes[1]):
+        graph.q[i, a] = np.inf
+    return i
+
+
+@nb.njit(nogil=True, cache=True)
+def enter(process, link, tables, graph, place, law, support, n):
+    """The number of the state place = (block, code, s), made if need be."""
+    block, code, s = place
+    slot, i = _find(graph, block, code, s, law, support, n)
+    if i < 0:
+        i = _make(process, link, tables, graph, (block, code, s, slot), law, support, n)
+    return i
+
+
+@nb.njit(nogil=True, cache=True)
+def find(graph, place, law, support, n):
+    """The number of the state place = (block, code, s), or −1."""
+    return _find(graph, place[0], place[1], place[2], law, support, n)[1]
+
+
+@_inner
+def _push(process, link, graph, scratch, i, a):
+    """Fill the scratch with the laws b_0, b_1, .. of state i under its queue and a, as far as a tick needs them."""
+    S, A = process.sizes[0], process.sizes[1]
+    row = graph.whole[i]
+    block = row[BLOCK]
+    L = link.length[block]
+    h = link.time[block]
+    first, last = link.first[block], link.first[block + 1]
+    far = 0
+    for e in range(first, last):
+        if link.age[e] >= 0:
+            far = max(far, L + 1 - link.age[e])
+        elif link.length[link.to[e]] == L:
+            far = max(far, 1)
+    for j in range(far + 1):  # what is left of an earlier use
+        for k in range(scratch.size[j]):
+            scratch.law[j, scratch.support[j, k]] = 0.0
+        scratch.size[j] = 0
+    if row[STATE] >= 0:
+        scratch.law[0, row[STATE]] = 1.0
+        scratch.support[0, 0] = row[STATE]
+        scratch.size[0] = 1
+    else:
+        for k in range(row[BELIEF_SIZE]):
+            s = graph.place[row[BELIEF] + k]
+            scratch.law[0, s] = graph.mass[row[BELIEF] + k]
+            scratch.support[0, k] = s
+        scratch.size[0] = row[BELIEF_SIZE]
+    scratch.earned[0] = 0.0
+    code = row[CODE]
+    for j in range(far):
+        t = h - L + j
+        q = a if j == L else code % A
+        code = code // A
+        now = min(max(t, 0), len(process.index) - 1)
+        reward_step = min(max(t, 0), len(process.rewards) - 1)
+        total, n = 0.0, 0
+        for k in range(scratch.size[j]):
+            s = scratch.support[j, k]
+            p = scratch.law[j, s]
+            if t >= 0:
+                total += p * process.rewards[reward_step, s, q]
+            line = s * A + q
+            for i2 in range(process.count[now, line]):
+                s2 = process.index[now, line, i2]
+                if scratch.law[j + 1, s2] == 0.0:
+                    scratch.support[j + 1, n] = s2
+                    n += 1
+                scratch.law[j + 1, s2] += p * process.weight[now, line, i2]
+        scratch.size[j + 1] = n
+        scratch.earned[j + 1] = scratch.earned[j] + total
+    return S
+
+
+@_inner
+def visit(process, link, tables, graph, scratch, i, a, option):
+    """Act a at state i: an upper bound, from the graph where it has the next state, else from the tables.
+
+    option ≥ 0: the next states are entered, and the edges and the gain of that option written.
+    """
+    _push(process, link, graph, scratch, i, a)
+    A = process.sizes[1]
+    block = graph.whole[i, BLOCK]
+    L = link.length[block]
+    full = graph.whole[i, CODE] + a * A**L
+    value, gain = 0.0, 0.0
+    edge = graph.count[EDGES]
+    for e in range(link.first[block], link.first[block + 1]):
+        to, k, p = link.to[e], link.age[e], link.probability[e]
+        j, s, shown = 0, -1, 1
+        if k >= 0:
+            j = L + 1 - k
+            shown = scratch.size[j]
+        elif link.length[to] == L:
+            j = 1
+        else:
+            s = graph.whole[i, STATE]
+        code = full // A**j
+        gain += p * scratch.earned[j]
+        law, support, n = scratch.law[j], scratch.support[j], scratch.size[j]
+        if s < 0 and k < 0 and n == 1 and not link.root[to]:
+            s = support[0]
+        for m in range(shown):
+            chance = p
+            if k >= 0:
+                s = support[m]
+                chance = p * law[s]
+            slot, child = _find(graph, to, code, s, law, support, n)
+            if child < 0 and option >= 0:
+                child = _make(process, link, tables, graph, (to, code, s, slot), law, support, n)
+            if option >= 0:
+                graph.child[edge] = child
+                graph.probability[edge] = chance
+                edge += 1
+            if child >= 0:
+                value += chance * graph.real[child, UP]
+            else:
+                value += chance * _bounds(process, link, tables, to, code, s, law, support, n)[0]
+    if option >= 0:
+        graph.option[option, TO] = edge
+        graph.gain[option] = gain
+        graph.count[EDGES] = edge
+    return gain + value
+
+
+@_inner
+def expand(process, link, tables, graph, scratch, i, a):
+    """Add the option a to state i."""
+    option = graph.count[OPTIONS]
+    graph.count[OPTIONS] += 1
+    graph.option[option, ACTION], graph.option[option, FROM] = a, graph.count[EDGES]
+    visit(process, link, tables, graph, scratch, i, a, option)
+    graph.option[option, NEXT_OPTION] = graph.whole[i, OPTION]
+    graph.whole[i, OPTION] = option
+    graph.count[EXPANDED] += 1
+    return option
+
+
+@_inner
+def option_of(graph, i, a):
+    o = graph.whole[i, OPTION]
+    while o >= 0 and graph.option[o, ACTION] != a:
+        o = graph.option[o, NEXT_OPTION]
+    return o
+
+
+@_inner
+def room(process, link, graph, block):
+    """Is there room for one more option of a state of this block?"""
+    ticks = link.first[block + 1] - link.first[block]
+    more = ticks * process.sizes[0]
+    return (
+        graph.count[STATES] + more <= len(graph.whole)
+        and graph.count[EDGES] + more <= len(graph.child)
+        and graph.count[BELIEFS] + more <= len(graph.place)
+        and graph.count[OPTIONS] < len(graph.option)
+        and 2 * (graph.count[STATES] + more) <= len(graph.slots)
+    )
+
+
+@nb.njit(nogil=True, cache=True)
+def rehash(graph):
+    """Fill a new, empty table of slots."""
+    S = 1
+    for i in range(graph.count[STATES]):
+        row = graph.whole[i]
+        if row[STATE] < 0:
+            for j in range(row[BELIEF_SIZE]):
+                S = max(S, graph.place[row[BELIEF] + j] + 1)
+    law = np.zeros(S)
+    for i in range(graph.count[STATES]):
+        row = graph.whole[i]
+        n = row[BELIEF_SIZE] if row[STATE] < 0 else 0
+        support = graph.place[row[BELIEF] : row[BELIEF] + n]
+        for j in range(n):
+            law[support[j]] = graph.mass[row[BELIEF] + j]
+        slot, _known = _find(graph, row[BLOCK], row[CODE], row[STATE], law, support, n)
+        graph.slots[slot] = i + 1
+        for j in range(n):
+            law[support[j]] = 0.0

@@ -1,0 +1,87 @@
+"""A Markov chain of the age: what can be counted in any recording of a link, tick by tick, whatever its cause."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from oldlight import checks
+from oldlight.model.channels.automaton import NOTHING_NEWER, ChannelAutomaton, Floats, Ints, Tick
+from oldlight.model.channels.channel import Channel
+from oldlight.model.channels.pmfs import pmf_of, written
+
+
+class AgeChain(Channel):
+    """The age of the newest visible observation is a Markov chain.
+
+    kernel: rows m = 0..M; kernel[m][k] = P(next age = k) for k = 0..m, kernel[m][m + 1] = P(nothing newer). A square or wider
+        array with zeros after entry m + 1 of row m, or a list of rows of growing length. Beyond the last row ages 0..M keep
+        their probabilities, and the last entry is that of nothing newer.
+    first: pmf (or {age: probability}) of the link's age at time 0. Age 0, the default: s_0 is seen at once. Age m ≥ 1:
+        nothing of this episode is seen, and the newest message so far was sent m ticks ago.
+    """
+
+    def __init__(
+        self, kernel: ArrayLike | Sequence[Sequence[float]], *, first: ArrayLike | Mapping[int, float] | None = None
+    ) -> None:
+        rows: list[Floats] = []
+        for m, row in enumerate(kernel):  # type: ignore[arg-type]
+            p = checks.probability_rows(f"AgeChain: kernel[m={m}]", row, ("k",))
+            if p[m + 2 :].any() or len(p) < m + 2:
+                raise ValueError(
+                    f"AgeChain: kernel[m={m}] has {len(p)} entries, the last positive one at {int(np.flatnonzero(p)[-1])}; expected "
+                    f"probabilities of the ages 0..{m} and of nothing newer (entry {m + 1})"
+                )
+            rows.append(checks.frozen(p[: m + 2]))
+        if not rows:
+            raise ValueError(
+                "AgeChain: kernel has no rows; expected at least that of age 0: [P(seen), P(nothing newer)]"
+            )
+        self.kernel = tuple(rows)
+        self.first = pmf_of("AgeChain: first", [1.0] if first is None else first)
+
+    def automaton(self, horizon: int) -> ChannelAutomaton:
+        M = len(self.kernel) - 1
+
+        def step(node: Any) -> list[Tick]:
+            h, m = (
+                node if isinstance(node, tuple) else (None, node)
+            )  # (h, m): at time h, nothing of the episode is seen
+            row = self.kernel[min(m, M)].tolist()
+            out: list[Tick] = []
+            for k, p in [*enumerate(row[:-1]), (m + 1, row[-1])]:
+                if h is None:
+                    out.append((p, min(k, M), NOTHING_NEWER if k == m + 1 or k > M else k))
+                else:  # a message of before the episode is news of the link only
+                    out.append((p, (h + 1, k), NOTHING_NEWER) if k > h + 1 else (p, min(k, M), k))
+            return out
+
+        first = [(float(p), (0, m) if m else 0, NOTHING_NEWER if m else 0) for m, p in enumerate(self.first)]
+        return ChannelAutomaton.explore(first, step, horizon)
+
+    def arrivals(self, rng: np.random.Generator, horizon: int, episodes: int) -> Ints:
+        """The time at which each observation becomes the newest visible one, axes (step, episode); −1 where it never does."""
+        out = np.full((horizon, episodes), -1)
+        wide = np.zeros((len(self.kernel), len(self.kernel) + 1))
+        for m, row in enumerate(self.kernel):
+            wide[m, : m + 1], wide[m, -1] = row[:-1], row[-1]
+        ages = rng.choice(len(self.first), p=self.first, size=episodes)
+        for h in range(horizon):
+            if h:
+                rows = wide[np.minimum(ages, len(wide) - 1)].cumsum(axis=1)
+                k = (rows < rng.random(episodes)[:, None] * rows[:, -1:]).sum(axis=1)
+                ages = np.where(k == wide.shape[1] - 1, ages + 1, k)
+            shown = np.flatnonzero(ages <= h)
+            newly = out[h - ages[shown], shown] < 0
+            out[(h - ages[shown])[newly], shown[newly]] = h
+        return out
+
+    def _parameters(self) -> tuple[Any, ...]:
+        return (*(row.tobytes() for row in self.kernel), self.first.tobytes())
+
+    def __repr__(self) -> str:
+        rows = [np.round(row, 6).tolist() for row in self.kernel]
+        return f"AgeChain({rows if len(rows) <= 4 else f'<{len(rows)} rows>'}, first={written(self.first)})"

@@ -1,0 +1,224 @@
+"""What an agent knows of a link that does not depend on the process: an automaton of ages.
+
+At time h = 0..H−1, before it acts, the agent has seen some observations. Because a state is seen whole, the newest visible
+state s_t and the actions since tell everything that older messages tell of the process; h − t is its **age**. What the agent
+knows of the link itself is a *node* of the automaton. With the tick from time h to h + 1 the next node is drawn with the
+probabilities of the present one, and the tick says what became visible:
+
+    an age k ≥ 0       the observation of step h + 1 − k is now the newest visible one; it is newer than the one before
+    `NOTHING_NEWER`    no newer observation: the age grows by one, or still nothing has been seen
+
+and what the agent sees determines the next node. Several nodes may share an age (a late, older message leaves the age alone
+and still tells of the link), and one node may stand for all ages from some age on (a memoryless link whose newest message is
+older than its longest delay). Before anything of the episode is seen the age counts from 1 at time 0: an arrival with age k
+at time h + 1 must satisfy k ≤ h + 1 then. `start` is the tick into time 0, from a virtual node before the episode.
+
+Announced or silent makes no difference here: a loss is a tick without anything newer.
+
+`ChannelAutomaton.explore` builds one from a function that gives the ticks of a node; that is all that a channel of one's own
+needs. The arrays (`Ticks`, row n of `first` .. as in a compressed sparse matrix) are what planners and samplers read.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Hashable, Iterable
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from oldlight import checks
+
+Floats = NDArray[np.float64]
+Ints = NDArray[np.int64]
+Tick = tuple[float, Hashable, int]  # (probability, next node, age or NOTHING_NEWER)
+NOTHING_NEWER = -1
+
+
+class Ticks(NamedTuple):
+    """The ticks of all nodes: those of node n are the entries first[n]..first[n + 1] − 1; the last row is the start."""
+
+    first: Ints  # [node + 1]
+    node: Ints  # [tick] the next node
+    age: Ints  # [tick] the age that became visible, or NOTHING_NEWER
+    probability: Floats  # [tick]
+
+
+class ChannelAutomaton:
+    """A link that does not depend on the process, for `horizon` steps; see the module's text.
+
+    nodes: the names of the nodes, any hashable objects, each once.
+    start: the ticks into time 0, a list of (probability, node, age); the age is 0, or NOTHING_NEWER when s_0 is not seen at
+        once. (An age m > 0 means that s_{−m} and the actions since are known: a warm start.)
+    ticks: for each node its list of (probability, node, age); empty for a node that is only reached at the last time.
+    merging: 0, or the total variation within which nodes were merged (see `oldlight.model.channels.hidden`).
+
+    >>> every_second = {"now": [(1.0, "later", NOTHING_NEWER)], "later": [(1.0, "now", 0)]}
+    >>> link = ChannelAutomaton.explore([(1.0, "now", 0)], every_second.__getitem__, horizon=10)
+    >>> link
+    ChannelAutomaton(2 nodes, 2 ticks, longest delay 0, horizon 10)
+    """
+
+    def __init__(
+        self,
+        nodes: Iterable[Hashable],
+        start: Iterable[Tick],
+        ticks: Iterable[Iterable[Tick]],
+        *,
+        horizon: int,
+        merging: float = 0.0,
+    ) -> None:
+        self.horizon = checks.whole("ChannelAutomaton: horizon", horizon, least=1)
+        self.nodes = tuple(nodes)
+        self.merging = float(merging)
+        number = {name: n for n, name in enumerate(self.nodes)}
+        if len(number) < len(self.nodes):
+            raise ValueError("ChannelAutomaton: two nodes have the same name; every name must be different")
+        rows = [*map(list, ticks), list(start)]
+        if len(rows) != len(self.nodes) + 1:
+            raise ValueError(f"ChannelAutomaton: {len(rows) - 1} lists of ticks for {len(self.nodes)} nodes")
+        first, to, age, probability = [0], [], [], []
+        for n, row in enumerate(rows):
+            name = "start" if n == len(self.nodes) else f"node {self.nodes[n]!r}"
+            for (target, k), p in _checked_row(name, row, number, may_be_empty=n < len(self.nodes)).items():
+                to.append(target)
+                age.append(k)
+                probability.append(p)
+            first.append(len(to))
+        self.ticks = Ticks(np.array(first), np.array(to), np.array(age), np.array(probability, dtype=np.float64))
+        for array in self.ticks:
+            array.setflags(write=False)
+        self._check_ages()
+
+    @classmethod
+    def explore(
+        cls,
+        start: Iterable[Tick],
+        step: Callable[[Any], Iterable[Tick]],
+        horizon: int,
+        *,
+        merging: float = 0.0,
+    ) -> ChannelAutomaton:
+        """The nodes that can be met within the horizon, from the ticks into time 0 and `step(node)`, the ticks of a node."""
+        begin = [tick for tick in start if tick[0] > 0]
+        known: dict[Hashable, list[Tick]] = {}
+        frontier = list(dict.fromkeys(name for _, name, _ in begin))
+        for h in range(horizon):
+            following: dict[Hashable, None] = {}
+            for name in frontier:
+                row = [tick for tick in step(name) if tick[0] > 0] if h + 1 < horizon else []
+                known[name] = row
+                following.update(dict.fromkeys(target for _, target, _ in row))
+            frontier = [name for name in following if name not in known]
+        return cls(known, begin, known.values(), horizon=horizon, merging=merging)
+
+    def row(self, n: int) -> list[tuple[float, int, int]]:
+        """The ticks (probability, next node, age) of node number n; n = len(nodes), or −1, is the start."""
+        n = len(self.nodes) if n < 0 else n
+        here = slice(int(self.ticks.first[n]), int(self.ticks.first[n + 1]))
+        columns = (self.ticks.probability[here], self.ticks.node[here], self.ticks.age[here])
+        return list(zip(*(column.tolist() for column in columns), strict=True))
+
+    @property
+    def longest(self) -> int:
+        """The largest age that a tick can make visible."""
+        return max(int(self.ticks.age.max()), 0)
+
+    def shifted(self, k: int) -> ChannelAutomaton:
+        """The same link in front of actions that act k steps later: every age is longer by k, and for the first k steps of
+        the process, whose actions were chosen before the start, nothing is seen."""
+        if k == 0:
+            return self
+
+        def later(ticks: Iterable[tuple[float, int, int]]) -> list[Tick]:
+            return [(p, n, NOTHING_NEWER if age == NOTHING_NEWER else age + k) for p, n, age in ticks]
+
+        def step(name: Any) -> list[Tick]:
+            if isinstance(name, tuple):
+                return [(1.0, ("ahead", name[1] + 1), NOTHING_NEWER)] if name[1] + 1 < k else later(self.row(-1))
+            return later(self.row(name))
+
+        moved = ChannelAutomaton.explore([(1.0, ("ahead", 0), NOTHING_NEWER)], step, self.horizon, merging=self.merging)
+        moved.nodes = tuple(name if isinstance(name, tuple) else self.nodes[name] for name in moved.nodes)  # type: ignore[call-overload]
+        return moved
+
+    def sample(self, rng: np.random.Generator, episodes: int) -> tuple[Ints, Ints]:
+        """Draw `episodes` runs of the link: the node and the age of the newest visible step, axes (h, episode).
+
+        The age is −1 where nothing has been seen yet.
+        """
+        H, first = self.horizon, self.ticks.first
+        cumulative = np.cumsum(self.ticks.probability)
+        nodes, ages = np.empty((H, episodes), np.int64), np.empty((H, episodes), np.int64)
+        at, age = np.full(episodes, len(self.nodes)), np.full(episodes, -1)
+        for h in range(H):
+            below = np.where(first[at] > 0, cumulative[first[at] - 1], 0.0)
+            total = cumulative[first[at + 1] - 1] - below
+            drawn = np.searchsorted(cumulative, below + total * rng.random(episodes), side="right")
+            drawn = np.clip(drawn, first[at], first[at + 1] - 1)
+            new = self.ticks.age[drawn]
+            age = np.where(new >= 0, new, np.where(age >= 0, age + 1, -1))
+            at = self.ticks.node[drawn]
+            nodes[h], ages[h] = at, age
+        return nodes, ages
+
+    def _check_ages(self) -> None:
+        """An observation that becomes visible must be newer than the one before: its age is at most the age before."""
+        N = len(self.nodes)
+        least = np.full(N, -1)
+        queue = []
+        for _, n, age in self.row(N):
+            reached = age if age >= 0 else 1
+            if least[n] < 0 or reached < least[n]:
+                least[n] = reached
+                queue.append(n)
+        while queue:
+            n = queue.pop()
+            for _, target, age in self.row(n):
+                if age > least[n]:
+                    raise ValueError(
+                        f"ChannelAutomaton: node {self.nodes[n]!r} can be met with age {least[n]}, and then a tick to age {age} "
+                        f"would make an older observation the newest one; expected an age in 0..{least[n]} or NOTHING_NEWER"
+                    )
+                reached = age if age >= 0 else least[n] + 1
+                if least[target] < 0 or reached < least[target]:
+                    least[target] = reached
+                    queue.append(target)
+
+    def __repr__(self) -> str:
+        merged = f", merged within {self.merging:g}" if self.merging else ""
+        return (
+            f"ChannelAutomaton({len(self.nodes)} nodes, {int(self.ticks.first[-2])} ticks, longest delay {self.longest}, "
+            f"horizon {self.horizon}{merged})"
+        )
+
+
+def _checked_row(
+    name: str, row: list[Tick], number: dict[Hashable, int], *, may_be_empty: bool
+) -> dict[tuple[int, int], float]:
+    """One node's ticks by (next node, age), with equal ones added up."""
+    out: dict[tuple[int, int], float] = {}
+    for p, target, age in row:
+        checks.probability(f"ChannelAutomaton: {name}: the probability of a tick", p)
+        if target not in number:
+            raise ValueError(f"ChannelAutomaton: {name} has a tick to {target!r}, which is not a node")
+        k = checks.whole(f"ChannelAutomaton: {name}: the age of a tick", age, least=NOTHING_NEWER)
+        if p > 0:
+            out[number[target], k] = out.get((number[target], k), 0.0) + float(p)
+    total = sum(out.values())
+    if abs(total - 1.0) > checks.SUM_TOLERANCE and not (may_be_empty and not row):
+        raise ValueError(
+            f"ChannelAutomaton: the ticks of {name} sum to {total:.12g}, expected 1 ± {checks.SUM_TOLERANCE:g}"
+        )
+    return out
+
+
+def tail(pmf: Floats) -> Floats:
+    """P(X > k) for k = 0..len(pmf) − 1, without rounding residue: exactly 0 where no later entry is positive."""
+    return np.append(np.cumsum(pmf[::-1])[::-1][1:], 0.0)
+
+
+def hazards(pmf: Floats) -> Floats:
+    """P(X = k | X ≥ k); exactly 1 at the last possible value and beyond."""
+    beyond = tail(pmf)
+    return np.where(beyond == 0, 1.0, pmf / np.where(beyond == 0, 1.0, pmf + beyond))

@@ -1,0 +1,52 @@
+"""Independent delays, delivered in order: jitter behind a queue (TCP, Wi-Fi head of line)."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from oldlight.model.channels.automaton import NOTHING_NEWER, ChannelAutomaton, Ints, Tick, hazards, tail
+from oldlight.model.channels.channel import Channel
+from oldlight.model.channels.pmfs import pmf_of, written
+
+
+class FIFODelay(Channel):
+    """Each observation takes a delay of its own from `delays` (a pmf or {steps: probability}), but none is delivered before
+    those that were sent earlier; several may be delivered at once, so the delay recovers.
+
+    At age m the observation of step t + 1 is under way for m steps; with probability g = P(X = m | X ≥ m) it is there at the
+    next tick, and with it every later one up to the first that is not: a node is an age.
+    """
+
+    def __init__(self, delays: ArrayLike | Mapping[int, float]) -> None:
+        self.delays = pmf_of("FIFODelay: delays", delays)
+
+    def automaton(self, horizon: int) -> ChannelAutomaton:
+        g, later = hazards(self.delays), tail(self.delays)  # P(X = m | X ≥ m), P(X > k)
+        there = np.cumsum(self.delays)  # P(X ≤ k)
+        there[later == 0] = 1.0
+
+        def step(node: Any) -> list[Tick]:
+            out: list[Tick] = [(float(1.0 - g[node]), node + 1, NOTHING_NEWER)] if g[node] < 1 else []
+            rest = float(g[node])  # the chance that the steps from t + 1 to h + 1 − k are all there
+            for k in range(node, 0, -1):
+                out.append((rest * float(later[k - 1]), k, k))
+                rest *= float(there[k - 1])
+            return [*out, (rest, 0, 0)]
+
+        first = [(float(self.delays[0]), 0, 0), (float(later[0]), 1, NOTHING_NEWER)]
+        return ChannelAutomaton.explore(first, step, horizon)
+
+    def arrivals(self, rng: np.random.Generator, horizon: int, episodes: int) -> Ints:
+        """The arrival time of each observation, axes (step, episode)."""
+        delays = rng.choice(len(self.delays), p=self.delays, size=(horizon, episodes))
+        return np.maximum.accumulate(np.arange(horizon)[:, None] + delays, axis=0)
+
+    def _parameters(self) -> tuple[Any, ...]:
+        return (self.delays.tobytes(),)
+
+    def __repr__(self) -> str:
+        return f"FIFODelay({written(self.delays)})"

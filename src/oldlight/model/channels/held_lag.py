@@ -1,0 +1,58 @@
+"""A lag that holds with a probability, as the delay buffers of robot simulators have it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from oldlight import checks
+from oldlight.model.channels.automaton import ChannelAutomaton, Ints
+from oldlight.model.channels.channel import Channel
+from oldlight.model.channels.hidden import Delivery, filtered
+from oldlight.model.channels.pmfs import pmf_of, written
+
+
+class HeldLag(Channel):
+    """At each time h the agent is shown the observation of step h − lag, with its time stamp; the lag stays as it was with
+    probability `hold`, otherwise it is drawn anew from `lags`, a pmf or {steps: probability}. While the episode is younger than
+    the lag the buffer shows its oldest entry, s_0, and the lag is known only to be at least h. An old observation that is
+    shown again tells the lag, so several nodes share an age.
+    """
+
+    def __init__(self, lags: ArrayLike | Mapping[int, float], hold: float = 0.0) -> None:
+        self.lags = pmf_of("HeldLag: lags", lags)
+        self.hold = checks.probability("HeldLag: hold", hold)
+
+    def automaton(self, horizon: int) -> ChannelAutomaton:
+        longest = len(self.lags) - 1
+
+        def tick(g: Any) -> list[Delivery]:
+            h, lag = g  # h counts up to the longest lag only
+            now = min(h + 1, longest)
+            laws = ((1.0 - self.hold) * self.lags).tolist()
+            laws[lag] += self.hold
+            return [(p, (now, new), (min(new, now),)) for new, p in enumerate(laws)]
+
+        start: list[Delivery] = [(float(p), (0, lag), (0,)) for lag, p in enumerate(self.lags)]
+        return filtered(start, tick, horizon, longest)
+
+    def arrivals(self, rng: np.random.Generator, horizon: int, episodes: int) -> Ints:
+        """The time at which each observation is first shown, axes (step, episode); −1 where it never is."""
+        out = np.full((horizon, episodes), -1)
+        lag = rng.choice(len(self.lags), p=self.lags, size=episodes)
+        for h in range(horizon):
+            if h:
+                new = rng.choice(len(self.lags), p=self.lags, size=episodes)
+                lag = np.where(rng.random(episodes) < self.hold, lag, new)
+            i, e = np.maximum(h - lag, 0), np.arange(episodes)
+            out[i, e] = np.where(out[i, e] < 0, h, out[i, e])
+        return out
+
+    def _parameters(self) -> tuple[Any, ...]:
+        return (self.lags.tobytes(), self.hold)
+
+    def __repr__(self) -> str:
+        return f"HeldLag({written(self.lags)}, hold={self.hold:g})"

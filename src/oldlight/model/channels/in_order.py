@@ -1,0 +1,94 @@
+"""The automaton of a link that settles observations in order, at most one a tick, each seen or announced as lost.
+
+That is the paper's delay law where it does not depend on the state or the action, loss, and both together. Let i be the
+next step to settle, e = h + 1 − i how late it would be at the next tick, and δ the wait since step i − 1 was settled. With
+the hazard θ_{i−1}(δ) of the law (1 where e has reached the cap) the next tick settles step i; it is then seen, with age e, with
+probability λ_i, or known to be lost. A node is (i, e, δ), without i where the law is the same at every step; with losses in
+bursts it also has the law of the hidden mode. Before step 0 is settled, the law of d_0 takes the part of the hazard.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from oldlight.model.channels.automaton import NOTHING_NEWER, ChannelAutomaton, Floats, Tick
+from oldlight.model.channels.hidden import Representatives
+
+if TYPE_CHECKING:
+    from oldlight.model.channels.delay_law import DelayLaw
+    from oldlight.model.channels.losses import LossChannel
+
+
+class _Losses:
+    """The chance that step i is seen, and what is known of the loss process after step i was settled."""
+
+    def __init__(self, loss: LossChannel | None, horizon: int, merging: float) -> None:
+        self.mode: Any = None  # what is known of the hidden mode before step 0
+        self.rates: Floats = np.ones(1) if loss is None else loss.arrival_probabilities(horizon)
+        self.per_step = bool((self.rates != self.rates[0]).any())
+        bursty: Any = loss
+        self.bursts = None if loss is None or loss.independent else bursty
+        self.laws = Representatives(merging)
+        if self.bursts is not None:
+            self.per_step = False
+            self.mode = self.laws.of(None, {0: 1.0 - self.bursts.bad, 1: self.bursts.bad})
+
+    def outcomes(self, i: int, mode: Any) -> list[tuple[float, bool, Any]]:
+        """(probability, seen?, the next mode)."""
+        if self.bursts is None:
+            chance = float(self.rates[min(i, len(self.rates) - 1)])
+            return [(chance, True, None), (1.0 - chance, False, None)]
+        link, out = self.bursts, []
+        for seen in (True, False):
+            weight = dict(mode)
+            for z, rate in ((0, link.seen_good), (1, link.seen_bad)):
+                weight[z] = weight.get(z, 0.0) * (rate if seen else 1.0 - rate)
+            total = weight[0] + weight[1]
+            if total > 0:
+                bad = (weight[0] * link.to_bad + weight[1] * (1.0 - link.to_good)) / total
+                good = (weight[0] * (1.0 - link.to_bad) + weight[1] * link.to_good) / total
+                out.append((min(total, 1.0), seen, self.laws.of(None, {0: good, 1: bad})))
+        return out
+
+
+def independent_of_the_process(law: DelayLaw) -> bool:
+    """Is the law the same for every state and action?"""
+    rows = law.interarrival
+    return bool((rows == rows[:, :1, :1]).all())
+
+
+def in_order_automaton(law: DelayLaw, loss: LossChannel | None = None, merging: float = 0.0) -> ChannelAutomaton:
+    """See the module's text; merging is for losses in bursts (`oldlight.model.channels.hidden`)."""
+    if not independent_of_the_process(law):
+        raise ValueError(
+            "a delay law that depends on the state or the action is not an automaton of ages: waiting itself tells of the hidden "
+            "state. It is planned by the delay planner, without loss; with loss use a law that is the same for all states"
+        )
+    H, losses = law.horizon, _Losses(loss, law.horizon, merging)
+    hazard, first = law.hazard[:, 0, 0, :], law.first_hazard
+    per_step = losses.per_step or bool((hazard != hazard[0]).any())
+
+    def settle(theta: float, i: int, e: int, mode: Any) -> list[Tick]:
+        after = min(i + 1, H) if per_step else 1  # only "after step 0" matters where all steps are alike
+        return [
+            (theta * p, (after, e, 0, then), e if seen else NOTHING_NEWER) for p, seen, then in losses.outcomes(i, mode)
+        ]
+
+    def into(h: int) -> list[Tick]:
+        """The tick into time h while step 0 is not settled."""
+        theta = float(first[min(h, H)])
+        wait: list[Tick] = [(1.0 - theta, ("first", h), NOTHING_NEWER)] if theta < 1 else []
+        return settle(theta, 0, h, losses.mode) + wait
+
+    def step(node: Any) -> list[Tick]:
+        if len(node) == 2:
+            return into(node[1] + 1)
+        i, e, wait, mode = node
+        row = hazard[min(i - 1, len(hazard) - 1)]
+        theta = 1.0 if e >= law.longest_delay or wait >= len(row) else float(row[wait])
+        later: list[Tick] = [(1.0 - theta, (i, e + 1, wait + 1, mode), NOTHING_NEWER)] if theta < 1 else []
+        return settle(theta, i, e, mode) + later
+
+    return ChannelAutomaton.explore(into(0), step, H, merging=merging)

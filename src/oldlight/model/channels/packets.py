@@ -1,0 +1,53 @@
+"""Packets that travel on their own: jitter, reordering and silent loss (UDP, ROS 2 best effort)."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from oldlight import checks
+from oldlight.model.channels.automaton import NOTHING_NEWER, ChannelAutomaton, Ints, Tick, tail
+from oldlight.model.channels.channel import Channel
+from oldlight.model.channels.pmfs import pmf_of, written
+
+
+class PacketChannel(Channel):
+    """Each observation travels on its own: it is lost silently with probability `lost`, otherwise its delay is drawn from
+    `delays`, a pmf or {steps: probability}. Packets may overtake each other; the newest wins.
+
+    The next age is min(K, m + 1) with K drawn afresh from (1 − lost)·delays, whatever the age m: a node is an age, and all
+    ages from the longest delay on are one node.
+
+    >>> PacketChannel({0: 0.2, 1: 0.6, 2: 0.2}, lost=0.1)
+    PacketChannel({0: 0.2, 1: 0.6, 2: 0.2}, lost=0.1)
+    """
+
+    def __init__(self, delays: ArrayLike | Mapping[int, float], lost: float = 0.0) -> None:
+        self.delays = pmf_of("PacketChannel: delays", delays)
+        self.lost = checks.probability("PacketChannel: lost", lost)
+
+    def automaton(self, horizon: int) -> ChannelAutomaton:
+        f = (1.0 - self.lost) * self.delays
+        beyond, longest = self.lost + (1.0 - self.lost) * tail(self.delays), len(f) - 1
+
+        def step(node: Any) -> list[Tick]:
+            arrivals: list[Tick] = [(float(f[k]), k, k) for k in range(node + 1)]
+            return [*arrivals, (float(beyond[node]), min(node + 1, longest), NOTHING_NEWER)]
+
+        first = [(float(f[0]), 0, 0), (float(beyond[0]), min(1, longest), NOTHING_NEWER)]
+        return ChannelAutomaton.explore(first, step, horizon)
+
+    def arrivals(self, rng: np.random.Generator, horizon: int, episodes: int) -> Ints:
+        """The arrival time of each observation, axes (step, episode); −1 where it is lost."""
+        delays = rng.choice(len(self.delays), p=self.delays, size=(horizon, episodes))
+        lost = rng.random((horizon, episodes)) < self.lost
+        return np.where(lost, -1, np.arange(horizon)[:, None] + delays)
+
+    def _parameters(self) -> tuple[Any, ...]:
+        return (self.delays.tobytes(), self.lost)
+
+    def __repr__(self) -> str:
+        return f"PacketChannel({written(self.delays)}, lost={self.lost:g})"

@@ -1,0 +1,46 @@
+"""A sensor that is slower than the loop: polling, a camera at a third of the control rate."""
+
+from __future__ import annotations
+
+from collections.abc import Hashable
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from oldlight import checks
+from oldlight.model.channels.automaton import NOTHING_NEWER, ChannelAutomaton, Ints, Tick
+from oldlight.model.channels.channel import Channel
+
+
+@dataclass(frozen=True, eq=False)
+class Periodic(Channel):
+    """The steps i = offset, offset + every, offset + 2·every, .. are observed, each `delay` steps late; the others never."""
+
+    every: int
+    delay: int = 0  # type: ignore[assignment]  # steps, not the delay part of a channel: it has no delay law
+    offset: int = 0
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "every", checks.whole("Periodic: every", self.every, least=1))
+        object.__setattr__(self, "delay", checks.whole("Periodic: delay", self.delay))
+        object.__setattr__(self, "offset", checks.whole("Periodic: offset", self.offset, most=self.every - 1))
+
+    def automaton(self, horizon: int) -> ChannelAutomaton:
+        d, n, begin = self.delay, self.every, self.offset
+
+        def into(h: int) -> list[Tick]:
+            """The tick into time h: nodes are times until the first observation arrives, then phases."""
+            node: Hashable = ("before", h) if h < begin + d else (h - begin - d) % n
+            return [(1.0, node, d if node == 0 else NOTHING_NEWER)]
+
+        def step(node: Any) -> list[Tick]:
+            return into((node[1] if isinstance(node, tuple) else begin + d + node) + 1)
+
+        return ChannelAutomaton.explore(into(0), step, horizon)
+
+    def arrivals(self, rng: np.random.Generator, horizon: int, episodes: int) -> Ints:
+        """The arrival time of each observation, axes (step, episode); −1 where there is none."""
+        i = np.arange(horizon)
+        times = np.where((i - self.offset) % self.every == 0, i + self.delay, -1)
+        return np.broadcast_to(times[:, None], (horizon, episodes)).copy()

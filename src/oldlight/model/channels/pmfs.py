@@ -1,0 +1,33 @@
+"""Laws of a whole number, as users write them: a list of probabilities or {value: probability}."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from oldlight import checks
+from oldlight.model.channels.automaton import Floats
+
+LONGEST = 10**6  # steps: a longer delay is a mistake of units
+
+
+def pmf_of(name: str, values: ArrayLike | Mapping[int, float]) -> Floats:
+    """P(X = 0), P(X = 1), .. up to the last positive one."""
+    given: Any = values
+    if isinstance(values, Mapping):
+        steps = [checks.whole(f"{name}: a value", k, most=LONGEST) for k in values]
+        if not steps:
+            raise ValueError(f"{name} is empty; expected at least one value with its probability")
+        given = np.zeros(max(steps) + 1)
+        for k, p in zip(steps, values.values(), strict=True):
+            given[k] += checks.real(f"{name}[{k}]", p)
+    pmf = checks.probability_rows(name, given, ("k",))
+    return checks.frozen(pmf[: int(np.flatnonzero(pmf)[-1]) + 1])
+
+
+def written(pmf: Floats) -> str:
+    """A law as `pmf_of` reads it."""
+    return "{" + ", ".join(f"{k}: {p:.6g}" for k, p in enumerate(pmf) if p > 0) + "}"

@@ -1,0 +1,107 @@
+"""What an agent knows behind a channel that is planned by its automaton: a node, the newest visible state, the actions since."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Hashable
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from oldlight.model.channels.automaton import NOTHING_NEWER, ChannelAutomaton
+from oldlight.model.mdp import TabularMDP
+
+if TYPE_CHECKING:
+    from oldlight.model.problem import ImpairedMDP
+
+Floats = NDArray[np.float64]
+
+
+class LinkInformation(NamedTuple):
+    """What the agent knows at time h; `node` is the name of the automaton's node, `queue` the actions since t, oldest first.
+
+    `t` and `state` are None when nothing has been seen.
+    """
+
+    h: int
+    node: Hashable
+    t: int | None
+    state: int | None
+    queue: tuple[int, ...]
+
+
+class PolicyOfNodes(ABC):
+    """Base of the policies that are asked with a `LinkInformation`."""
+
+    @abstractmethod
+    def probabilities(self, info: Any) -> Floats:
+        """The chance of each action."""
+
+    @abstractmethod
+    def fits(self, problem: ImpairedMDP) -> bool:
+        """Was the policy made for a problem of these sizes behind a link of these nodes?"""
+
+
+def law_of_state(mdp: TabularMDP, info: LinkInformation, steps: int, initial: Floats | None = None) -> Floats:
+    """The law of s_{t + steps} (of s_steps when nothing has been seen), from what `info` says and its first `steps` actions."""
+    if info.t is None:
+        b = mdp.initial if initial is None else initial
+    else:
+        b = np.zeros(mdp.n_states)
+        b[info.state] = 1.0
+    for i, a in enumerate(info.queue[:steps]):
+        b = b @ mdp.transitions[max((info.t or 0) + i, 0), :, a, :]
+    return b
+
+
+def ages_of(automaton: ChannelAutomaton, h: int) -> set[tuple[int, int | None]]:
+    """The nodes, by number, that can be met at time h, each with the age (None: nothing has been seen)."""
+    at: set[tuple[int, int | None]] = {(-1, None)}
+    for _ in range(h + 1):
+        at = {
+            (target, (None if m is None else m + 1) if age == NOTHING_NEWER else age)
+            for n, m in at
+            for _, target, age in automaton.row(n)
+        }
+    return at
+
+
+def check_link(problem: ImpairedMDP, info: Any) -> None:
+    """Raise ValueError if no episode of `problem` can lead to `info`."""
+    if not isinstance(info, LinkInformation):
+        raise TypeError(
+            f"behind {problem.channel!r} an information state is LinkInformation(h, node, t, state, queue), not {info!r}; its nodes are "
+            "problem.automaton.nodes"
+        )
+    h, node, t, s, queue = info
+    H, S, A, link = problem.horizon, problem.n_states, problem.n_actions, problem.automaton
+
+    def no(why: str) -> ValueError:
+        return ValueError(f"impossible information {tuple(info)}: {why}")
+
+    if not 0 <= h < H:
+        raise no(f"time h = {h} is outside 0..{H - 1}")
+    if node not in link.nodes:
+        raise no(f"{node!r} is not a node of problem.automaton, whose nodes are {str(list(link.nodes))[:80]}")
+    if (t is None) != (s is None):
+        raise no("t and state must both be given, or both be None when nothing has been seen")
+    if t is not None and not 0 <= t <= h:
+        raise no(f"the newest visible step t = {t} is outside 0..{h}")
+    if len(queue) != h - (t or 0):
+        raise no(f"from step t = {t or 0} to time h = {h} there are {h - (t or 0)} actions, not {len(queue)}")
+    for i, a in enumerate(queue, t or 0):
+        if not 0 <= a < A:
+            raise no(f"action {a} in the queue is outside 0..{A - 1}")
+        if i < problem.actuation and a != problem.pending[i]:
+            raise no(f"the action of step {i} was under way before the start: it is {problem.pending[i]}, not {a}")
+    if (link.nodes.index(node), None if t is None else h - t) not in ages_of(link, h):
+        age = "before anything is seen" if t is None else f"with age {h - t}"
+        raise no(f"node {node!r} is never met {age} at time {h}")
+    if s is not None and t is not None:
+        reached = problem.initial > 0
+        for i in range(t):
+            chosen = [problem.pending[i]] if i < problem.actuation else range(A)
+            reached = np.asarray((problem.transitions_at(i)[reached][:, chosen] > 0).any(axis=(0, 1)))
+        if not 0 <= s < S or not reached[s]:
+            raise no(f"no way of acting reaches state {s} at step {t}")

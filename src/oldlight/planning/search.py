@@ -1,0 +1,218 @@
+"""Beyond the tables: close what is left between their bounds, where the policy goes.
+
+The tables of `oldlight.planning.ages` bound the value of every information state from both sides. The search keeps a graph of
+information states that begins with those of time 0. In turns it
+
+- walks forward along the actions whose upper bound is highest, and expands what it meets: corners (a newest state, a queue and a
+  node of the link) and, beyond the depth of the tables, laws of the state of step u; a state whose probability times gap is
+  below a cut is left to the tables;
+- brings the bounds back to the start: an expanded action is worth what its successors are, the others are bounded by one
+  step of lookahead, and the state's upper bound is the largest of them, its lower bound the best that an expanded action
+  earns,
+
+and lowers the cut, until upper − lower at the start is at most the tolerance, or nothing is left but rounding, or time is up.
+The policy plays the action that earns the lower bound at the states of the graph, the tables' action at other corners, and the
+tables' blind action at other laws: it earns at least the lower bound.
+"""
+
+from __future__ import annotations
+
+import time
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from oldlight.model.channels.automaton import NOTHING_NEWER
+from oldlight.model.mdp import TabularMDP
+from oldlight.planning.ages import AgeTables
+
+Floats = NDArray[np.float64]
+CLOSED = 2.0**-44  # a gap of this share of the largest return is rounding; a quarter of it is a tie
+BATCH = 50_000  # expansions between two looks at the clock
+FIRST_STATES = 2**13
+LOWER_CUT = 0.01  # each turn's cut as a share of the last one's
+
+
+@dataclass
+class AgeSearch:
+    """One search. lower ≤ optimum ≤ upper hold from the beginning and get closer with `run`."""
+
+    tables: AgeTables
+    max_bytes: int
+    lower: float = 0.0
+    upper: float = 0.0
+
+    def __post_init__(self) -> None:
+        from oldlight.kernels import graph as kernels
+
+        t = self.tables
+        mdp, layers = t.plant.mdp, t.layers
+        S, A, H, D = mdp.n_states, mdp.n_actions, mdp.horizon, layers.depth
+        steps = range(1 if mdp.stationary_transitions else H)
+        lists = [t.plant.successors(h) for h in steps]
+        width = max(x.index.shape[1] for x in lists)
+        index, weight = np.zeros((len(lists), S * A, width), np.int64), np.zeros((len(lists), S * A, width))
+        for h, x in enumerate(lists):
+            index[h, :, : x.index.shape[1]], weight[h, :, : x.index.shape[1]] = x.index, x.weight
+        rewards = np.ascontiguousarray(mdp.rewards[:1] if mdp.stationary_rewards else mdp.rewards)
+        self.tie = CLOSED / 4 * magnitude(mdp)
+        counts = np.stack([x.count for x in lists])
+        sizes = np.array([S, A, D, H])
+        self._process = kernels.Process(sizes, index, weight, counts, rewards, np.array([self.tie]))
+        self._link = _flat_link(t, kernels)
+        self._begin = np.concatenate([[0], np.cumsum([len(row) for row in layers.blocks])])
+        forced = np.full(H + 1, -1)
+        forced[: min(len(t.plant.pending), H)] = t.plant.pending[:H]
+        self._tables = kernels.Tables(t.upper, t.lower, t.blind, t.actions, forced)
+        self._scratch = kernels.Scratch(
+            np.zeros((D + 2, S)), np.zeros((D + 2, S), np.int64), np.zeros(D + 2, np.int64), np.zeros(D + 2)
+        )
+        self._graph = kernels.Graph(
+            np.zeros((0, kernels.WHOLE), np.int64), np.zeros((0, 3)), np.zeros((0, A)), np.zeros((0, 4), np.int64), np.zeros(0),
+            np.zeros(0, np.int64), np.zeros(0), np.zeros(0, np.int64), np.zeros(0), np.zeros(0, np.int64),
+            np.zeros(6, np.int64),
+        )  # fmt: skip
+        most_ticks = max((len(moves) for row in layers.moves for moves in row), default=1)
+        self._turn = 1
+        self._states = max(FIRST_STATES, 4 * (most_ticks + 1) * S)
+        self._grow()
+        self._start()
+        self.lower, self.upper = self._value()
+
+    @property
+    def states(self) -> int:
+        """Information states in the graph."""
+        return int(self._graph.count[0])
+
+    @property
+    def bytes(self) -> int:
+        return int(sum(x.nbytes for x in self._graph))
+
+    def _grow(self) -> bool:
+        """Twice the room; False where that would be over the limit."""
+        from oldlight.kernels import graph as kernels
+
+        n, g = 2 * self._states, self._graph
+        edges = max(8 * n, 2 * len(g.child))
+        sizes = {"whole": n, "real": n, "q": n, "option": n, "gain": n, "child": edges, "probability": edges}
+        sizes |= {"place": edges, "mass": edges}
+        slots = 1 << (4 * n - 1).bit_length()
+        need = 8 * (n * (kernels.WHOLE + 3 + g.q.shape[1] + 5) + 4 * edges + slots)
+        if len(g.whole) and need > self.max_bytes:
+            return False
+        self._states = n
+        parts = {}
+        for name, size in sizes.items():
+            old = getattr(g, name)
+            parts[name] = np.zeros((size, *old.shape[1:]), old.dtype)
+            parts[name][: len(old)] = old
+        self._graph = g._replace(**parts, slots=np.zeros(slots, np.int64))
+        kernels.rehash(self._graph)
+        return True
+
+    def _start(self) -> None:
+        from oldlight.kernels import graph as kernels
+
+        t = self.tables
+        initial, S = t.plant.initial, t.layers.n_states
+        support = np.flatnonzero(initial > 0)
+        start = []
+        law = np.array(initial)
+        padded = np.zeros(S, np.int64)
+        padded[: len(support)] = support
+        for p, i, age in t.layers.start:
+            block = t.layers.blocks[0][i]
+            if age == NOTHING_NEWER:
+                place = (i, 0, -1)
+                start.append((self._enter(kernels, place, law, padded, len(support)), p))
+                continue
+            queues = t.layers.n_actions**block.length
+            for s in support.tolist():
+                for code in range(queues):
+                    place = (i, code, s)
+                    start.append((self._enter(kernels, place, law, padded, 1), p * float(initial[s]) / queues))
+        self._first = np.array(start, dtype=np.float64)
+
+    def _enter(self, kernels: Any, place: tuple[int, int, int], law: Floats, support: NDArray[np.int64], n: int) -> int:
+        if self._graph.count[kernels.STATES] + 1 >= len(self._graph.whole):
+            self._grow()
+        return int(kernels.enter(self._process, self._link, self._tables, self._graph, place, law, support, n))
+
+    def _value(self) -> tuple[float, float]:
+        numbers, weights = self._first[:, 0].astype(np.int64), self._first[:, 1]
+        up, low = self._graph.real[numbers, 0], self._graph.real[numbers, 1]
+        return float(weights @ low), float(weights @ up)
+
+    @property
+    def closed(self) -> float:
+        """A gap of this size is rounding."""
+        return 4 * self.tie
+
+    def action(self, h: int, block: int, code: int, s: int, b: Floats) -> int:
+        """What earns the lower bound at a state of the graph, block number and code as in the tables, s or the law b; −1 where
+        that is the tables' own action."""
+        from oldlight.kernels import graph as kernels
+
+        support = np.flatnonzero(b > 0)
+        place = (self._begin[h] + block, code, s)
+        i = kernels.find(self._graph, place, np.ascontiguousarray(b), support, len(support))
+        return -1 if i < 0 else int(self._graph.whole[i, kernels.LOW_ACTION])
+
+    def run(self, tolerance: float = 0.0, seconds: float = np.inf, most: int | None = None) -> AgeSearch:
+        """Close the gap to `tolerance` (0: to rounding), or for so many seconds, or with about `most` options."""
+        from oldlight.kernels import graph as kernels
+        from oldlight.kernels import search as searching
+
+        began = time.perf_counter()
+        target = max(tolerance, self.closed)
+        cut = LOWER_CUT * (self.upper - self.lower)
+        batch = BATCH if most is None else min(BATCH, most)
+        limits = searching.Limits(np.array([cut]), np.array([self.tie]), np.array([self._turn]), np.array([batch]))
+        count = self._graph.count
+        while self.upper - self.lower > target:
+            status = searching.close(
+                self._process, self._link, self._tables, self._graph, self._scratch, self._first, limits
+            )
+            self.lower, self.upper = self._value()
+            if time.perf_counter() - began > seconds:
+                break
+            if most is not None and count[kernels.OPTIONS] >= most:
+                break
+            if status == searching.GROW and not self._grow():
+                break
+            if status == searching.DONE:
+                if count[kernels.CUT_OFF] == 0 or limits.cut[0] == 0:
+                    break
+                count[kernels.CUT_OFF] = 0
+                self._turn += 1
+                limits.turn[0] = self._turn
+                limits.cut[0] *= LOWER_CUT
+                if limits.cut[0] < 1e-6 * self.tie:
+                    limits.cut[0] = 0.0
+        self._turn += 1
+        return self
+
+
+def magnitude(mdp: TabularMDP) -> float:
+    """The largest return, or its negative."""
+    return max(float(np.abs(mdp.rewards).max(axis=(1, 2)).sum()), 1e-300)
+
+
+def _flat_link(tables: AgeTables, kernels: Any) -> Any:
+    """The blocks of all times in one numbering."""
+    layers = tables.layers
+    flat = [block for row in layers.blocks for block in row]
+    base = np.concatenate([[0], np.cumsum([len(row) for row in layers.blocks])])
+    first, to, age, probability = [0], [], [], []
+    for h, rows in enumerate(layers.moves):
+        for moves in rows:
+            for p, block, k in moves:
+                to.append(int(base[h + 1]) + block)
+                age.append(k)
+                probability.append(p)
+            first.append(len(to))
+    first += [len(to)] * len(layers.blocks[-1])
+    columns = [np.array([getattr(b, name) for b in flat]) for name in ("h", "length", "root", "offset", "blind_offset")]
+    return kernels.Link(*columns, *map(np.array, (first, to, age)), np.array(probability))

@@ -1,0 +1,150 @@
+"""Episodes behind a channel that is planned by its automaton: nodes and ages are drawn, whatever the process does.
+
+The process draws what it draws behind any other channel: the same seed gives it the same luck. A policy is asked once for each
+different information state. Of arrivals the automaton knows when an observation became the newest visible one; with record=True
+`arrivals` says that time, −1 for an observation that never was the newest.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from oldlight.model.channels import ConstantDelay
+from oldlight.model.link_information import LinkInformation, PolicyOfNodes
+from oldlight.model.policies import (
+    BlackoutPolicy,
+    MarkovPolicy,
+    Policy,
+    TablePolicy,
+    as_chances,
+    made_for_another,
+    not_a_policy,
+)
+from oldlight.model.problem import ImpairedMDP
+from oldlight.simulation.episodes import CHUNK, Simulation, World, cumulative_of
+
+Floats = NDArray[np.float64]
+Ints = NDArray[np.int64]
+
+
+def by_automaton(problem: ImpairedMDP, policy: Any) -> bool:
+    """Is the policy asked with the nodes of the automaton? Always where there is no delay law, else if it was planned so."""
+    return not problem.has_delay_law or (isinstance(policy, PolicyOfNodes) and policy.fits(problem))
+
+
+def check_policy(problem: ImpairedMDP, policy: Policy | MarkovPolicy) -> None:
+    """Refuse what is no policy, and a policy that was made for another problem."""
+    if isinstance(policy, MarkovPolicy):
+        H, S, A = problem.horizon, problem.n_states, problem.n_actions
+        if policy.actions.shape != (H, S) or policy.n_actions != A:
+            raise made_for_another(policy, problem)
+        return
+    if not hasattr(policy, "probabilities"):
+        raise not_a_policy(policy)
+    unfit = isinstance(policy, PolicyOfNodes) and not policy.fits(problem)
+    if unfit or isinstance(policy, TablePolicy | BlackoutPolicy):
+        raise made_for_another(policy, problem)
+
+
+def decide(problem: ImpairedMDP, policy: Any, info: LinkInformation) -> Floats:
+    """What is done on `info`: what was under way before the start, then what the policy says, checked."""
+    if info.h < problem.actuation:
+        return np.asarray(np.eye(problem.n_actions)[problem.pending[info.h]])
+    return as_chances(policy.probabilities(info), problem.n_actions, f"the policy at {tuple(info)}")
+
+
+class LinkEpisodes:
+    """Plays chunks of episodes of one problem with one policy."""
+
+    def __init__(self, problem: ImpairedMDP, policy: Policy | MarkovPolicy) -> None:
+        check_policy(problem, policy)
+        self.problem, self.policy = problem, policy
+        start = problem.mdp.replace(initial=problem.initial)
+        self.world = World(ImpairedMDP(start, ConstantDelay(0)))  # the process as running sums
+        self._known: dict[LinkInformation, Floats] = {}
+
+    def play(self, seed: int, chunk: int, n: int) -> tuple[Any, ...]:
+        """As `World.play`: returns, rewards by step, ages, and states, actions, arrivals (step, episode)."""
+        problem, H = self.problem, self.problem.horizon
+        state_rng, link_rng, action_rng = (
+            np.random.Generator(np.random.SFC64(np.random.SeedSequence(seed, spawn_key=(chunk, purpose))))
+            for purpose in range(3)
+        )
+        luck, choice = state_rng.random((H, CHUNK))[:, :n], action_rng.random((H, CHUNK))[:, :n]
+        nodes, ages = (x[:, :n] for x in problem.automaton.sample(link_rng, CHUNK))
+        states, actions = np.zeros((2, H, n), dtype=np.int32)
+        arrivals = np.full((H, n), -1, dtype=np.int32)
+        counts = np.zeros((H, H + 1), dtype=np.int64)
+        returns, earned = np.zeros(n), np.zeros(H)
+        states[0] = np.searchsorted(self.world.initial, luck[0], side="right")
+        for h in range(H):
+            seen = np.flatnonzero(ages[h] >= 0)
+            steps = h - ages[h, seen]
+            new = arrivals[steps, seen] < 0
+            arrivals[steps[new], seen[new]] = h
+            counts[h] = np.bincount(np.where(ages[h] < 0, H, ages[h]), minlength=H + 1)
+            actions[h] = self._choose(h, nodes[h], ages[h], states, actions, choice[h])
+            reward = self.world.rewards[h, states[h], actions[h]]
+            returns += reward
+            earned[h] = reward.sum()
+            if h + 1 < H:
+                row = states[h].astype(np.int64) * problem.n_actions + actions[h]
+                P = min(h, len(self.world.index) - 1)
+                place = (self.world.cumulative[P, row] <= luck[h + 1, :, None]).sum(axis=1)
+                states[h + 1] = self.world.index[P, row, np.minimum(place, self.world.index.shape[2] - 1)]
+        return returns, earned, counts, states, actions, arrivals
+
+    def _choose(self, h: int, nodes: Ints, ages: Ints, states: Any, actions: Any, u: Floats) -> Ints:
+        """The actions of time h: each different information state of the chunk is asked once."""
+        if isinstance(self.policy, MarkovPolicy):
+            return np.asarray(self.policy.actions[h, states[h]], dtype=np.int64)
+        n = len(nodes)
+        t = np.where(ages < 0, -1, h - ages)
+        since = np.where(np.arange(h)[:, None] >= t, actions[:h], -1)  # what was done before step t no longer counts
+        state = np.where(t < 0, -1, states[np.maximum(t, 0), np.arange(n)])
+        rows = np.vstack([nodes, t, state, since])
+        one, inverse = _different(rows)
+        different = rows[:, one].T
+        names = self.problem.automaton.nodes
+        laws = np.empty((len(different), self.problem.n_actions))
+        for i, (node, step, s, *done) in enumerate(different.tolist()):
+            seen = step >= 0
+            queue = tuple(done[step:]) if seen else tuple(done)
+            info = LinkInformation(h, names[node], step if seen else None, s if seen else None, queue)
+            law = self._known.get(info)
+            if law is None:
+                law = self._known[info] = cumulative_of(decide(self.problem, self.policy, info))
+            laws[i] = law
+        return np.asarray((laws[inverse] <= u[:, None]).sum(axis=1))
+
+
+def _different(rows: Ints) -> tuple[Ints, Ints]:
+    """The columns that differ: where one of each is, and which of them each column is."""
+    key, bound = np.zeros(rows.shape[1], dtype=np.int64), 1
+    for row in rows:
+        low, size = int(row.min()), int(row.max()) - int(row.min()) + 1
+        if bound * size >= 2**62:
+            key, bound = np.unique(key, return_inverse=True)[1], len(key)
+        key, bound = key * size + (row - low), bound * size
+    _, one, inverse = np.unique(key, return_index=True, return_inverse=True)
+    return one, inverse
+
+
+def simulate_link(
+    problem: ImpairedMDP, policy: Policy | MarkovPolicy, episodes: int, seed: int, record: bool
+) -> Simulation:
+    """`oldlight.simulate` behind such a channel."""
+    world = LinkEpisodes(problem, policy)
+    chunks = [(c, min(CHUNK, episodes - c * CHUNK)) for c in range(-(-episodes // CHUNK))]
+    parts = [world.play(seed, c, n) for c, n in chunks]
+    joined: list[Any] = [np.concatenate([p[k].T for p in parts]) if record else None for k in (3, 4, 5)]
+    return Simulation(
+        np.concatenate([p[0] for p in parts]),
+        np.sum([p[1] for p in parts], axis=0) / episodes,
+        np.sum([p[2] for p in parts], axis=0),
+        0,
+        *joined,
+    )

@@ -1,0 +1,182 @@
+"""Channels that are planned by their automaton, by the public calls: solve, q, evaluate, simulate, gap, sweep, belief."""
+
+from __future__ import annotations
+
+from collections import Counter
+from typing import Any
+
+import numpy as np
+import pytest
+from scipy.stats import chi2
+
+import oldlight as ol
+from oldlight.model.link_information import ages_of
+from oldlight.planning import heuristics
+from oldlight.planning.link_solution import QValues
+from oldlight.planning.link_walk import reached
+from oracle import random_instance
+
+TOLERANCE = 1e-10
+LINKS = {
+    "packets": ol.PacketChannel({0: 0.3, 1: 0.4, 2: 0.3}, lost=0.2),
+    "fifo": ol.FIFODelay([0.5, 0.3, 0.2]),
+    "ages": ol.AgeChain([[0.7, 0.3], [0.4, 0.3, 0.3]], first={0: 0.5, 2: 0.5}),
+    "renewal": ol.RenewalLoss({0: 0.7, 2: 0.3}),
+    "periodic": ol.Periodic(3, delay=1, offset=1),
+    "held": ol.HeldLag({0: 0.5, 2: 0.5}, hold=0.6),
+    "hidden": ol.HiddenLink([[0.8, 0.2], [0.4, 0.6]], [[0.7, 0.2], [0.1, 0.3]]),
+    "bursty": ol.BurstyLoss(0.2, 0.4, seen_bad=0.1),
+    "lossy": ol.Lossy(ol.StochasticDelay([0.6, 0.4]).capped(2), rate=0.3),
+}
+
+
+def process(seed: int, S: int = 3, A: int = 2, H: int = 5) -> ol.TabularMDP:
+    P, R, rho = random_instance(np.random.default_rng([seed, 91]), S, A, H, sparse=False, stationary=seed % 2 == 0)
+    return ol.TabularMDP(P, R, horizon=H, initial=rho / rho.sum())
+
+
+@pytest.mark.parametrize("channel", LINKS.values(), ids=LINKS)
+def test_a_plan_its_value_and_its_q_values(channel: Any) -> None:
+    """The policy earns exactly what the plan says, and the best Q-values of time 0 and of a later time add up to it."""
+    for late in (0, 1):
+        problem = ol.ImpairedMDP(process(late), channel, actuation=late, pending=(1,) * late)
+        plan = ol.solve(problem)
+        assert plan.exact
+        assert plan.lower == plan.value == plan.upper
+        worth = ol.evaluate(problem, plan.policy)
+        assert worth.exact
+        assert abs(worth.value - plan.value) < TOLERANCE
+        if plan.value_by_start is not None:
+            assert abs(problem.initial @ plan.value_by_start - plan.value) < TOLERANCE
+        earned = 0.0
+        for h, at in enumerate(reached(problem.mdp, problem.automaton, plan.policy)):  # type: ignore[arg-type]
+            assert at is not None
+            if h in (0, 3):
+                assert abs(earned + sum(p * plan.value_at(info) for info, p in at.items()) - plan.value) < TOLERANCE
+            for info, p in at.items():
+                action: int = plan.policy.action(info)  # type: ignore[attr-defined]
+                earned += p * float(ol.belief(problem, info) @ problem.mdp.rewards[h][:, action])
+
+
+def test_q_values_are_those_of_the_delay_planner() -> None:
+    problem = ol.ImpairedMDP(process(1), ol.ConstantDelay(2))
+    node = next(n for n, age in ages_of(problem.automaton, 3) if age == 2)
+    for s in range(3):
+        old = ol.solve(problem).q(ol.Information.seen(1, s, (0, 1)))
+        info = ol.LinkInformation(3, problem.automaton.nodes[node], 1, s, (0, 1))
+        assert np.abs(QValues(problem, 0.0, None, None)(info) - old).max() < TOLERANCE
+
+
+@pytest.mark.parametrize(("d", "late"), [(0, 0), (1, 0), (2, 0), (1, 2)])
+def test_packets_with_one_delay_are_a_constant_delay(d: int, late: int) -> None:
+    options: Any = {"actuation": late, "pending": (1,) * late}
+    old, new = (ol.ImpairedMDP(process(d), c, **options) for c in (ol.ConstantDelay(d), ol.PacketChannel({d: 1.0})))
+    assert abs(ol.solve(old).value - ol.solve(new).value) < TOLERANCE
+    for make in (heuristics.most_likely, heuristics.memoryless, heuristics.open_loop, heuristics.full_information):
+        assert abs(float(ol.evaluate(old, make(old))) - float(ol.evaluate(new, make(new)))) < TOLERANCE  # type: ignore[operator]
+        one, two = (ol.simulate(x, make(x), 5000, seed=3, record=True) for x in (old, new))  # type: ignore[operator]
+        assert np.array_equal(one.states, two.states)  # type: ignore[arg-type]
+        assert np.array_equal(one.actions, two.actions)  # type: ignore[arg-type]
+        assert np.array_equal(one.ages, two.ages)
+        assert np.abs(one.returns - two.returns).max() < TOLERANCE
+
+
+def test_a_warm_start_behind_silent_loss_is_that_behind_loss() -> None:
+    old, new = (
+        ol.ImpairedMDP(process(4), c, start=ol.WarmStart())
+        for c in (ol.Loss(rate=0.3), ol.PacketChannel({0: 1.0}, lost=0.3))
+    )
+    assert abs(ol.solve(old).value - ol.solve(new).value) < TOLERANCE
+
+
+def known(arrivals: Any, states: Any, actions: Any, h: int) -> tuple[Any, ...]:
+    """(t, state, queue) at time h of a recorded episode."""
+    seen = [i for i in range(h + 1) if 0 <= arrivals[i] <= h]
+    t = seen[-1] if seen else None
+    return t, None if t is None else int(states[t]), tuple(actions[t or 0 : h].tolist())
+
+
+@pytest.mark.parametrize("channel", LINKS.values(), ids=LINKS)
+def test_played_episodes_follow_the_exact_law(channel: Any) -> None:
+    """What is known at times 2 and 4, and the mean return: χ² below its 1 − 1e-6 quantile, and within 5 standard errors."""
+    problem, n = ol.ImpairedMDP(process(6), channel), 20_000
+    policy = ol.FunctionPolicy(lambda info: [0.3, 0.7] if info.h % 2 else [0.6, 0.4], 2)
+    by_nodes = ol.solve(problem).policy
+    for chosen in (by_nodes,) if problem.has_delay_law else (by_nodes, policy):
+        played = ol.simulate(problem, chosen, n, seed=8, record=True)
+        laws = list(reached(problem.mdp, problem.automaton, chosen.probabilities))
+        for h in (2, 4):
+            expected: Counter[Any] = Counter()
+            for info, p in (laws[h] or {}).items():
+                expected[info.t, info.state, info.queue] += n * p  # type: ignore[assignment]
+            rows = zip(played.arrivals, played.states, played.actions, strict=True)  # type: ignore[arg-type]
+            counted = Counter(known(*row, h) for row in rows)
+            assert set(counted) <= set(expected)
+            often = [key for key, e in expected.items() if e >= 5]
+            cells = [(counted[key], expected[key]) for key in often]
+            rare = (n - sum(c for c, _ in cells), n - sum(e for _, e in cells))
+            cells += [rare] if rare[1] >= 5 else []
+            statistic = sum((c - e) ** 2 / e for c, e in cells)
+            assert statistic <= chi2.isf(1e-6, max(len(cells) - 1, 1))
+        error = played.returns.std() / np.sqrt(n)
+        assert abs(played.mean - float(ol.evaluate(problem, chosen))) <= 5 * error + TOLERANCE
+
+
+def test_what_is_too_much_to_walk_is_played() -> None:
+    problem = ol.ImpairedMDP(process(2), LINKS["packets"])
+    policy = ol.solve(problem).policy
+    exact, sampled = ol.evaluate(problem, policy), ol.evaluate(problem, policy, max_states=3, episodes=20_000)
+    assert exact.exact
+    assert not sampled.exact
+    assert abs(sampled.value - exact.value) <= 3 * sampled.half_width
+
+
+def test_certificates_gaps_and_sweeps() -> None:
+    chain = ol.instances.sensing_chain(0.8)
+    problem = ol.ImpairedMDP(chain, ol.PacketChannel({0: 0.5, 1: 0.5}, lost=0.2))
+    best = ol.solve(problem)
+    for options in ({"tolerance": 1e-2}, {"seconds": 1e-3}, {"tolerance": 1e-2, "depth": 2}):
+        plan = ol.solve(problem, **options)  # type: ignore[arg-type]
+        assert plan.lower <= best.value + TOLERANCE <= plan.upper + 2 * TOLERANCE
+        assert plan.upper - plan.lower <= options.get("tolerance", np.inf)
+        assert plan.lower - TOLERANCE <= float(ol.evaluate(problem, plan.policy)) <= plan.upper + TOLERANCE
+    price = ol.gap(problem, tolerance=1e-2)
+    full = ol.solve(ol.ImpairedMDP(chain, ol.ConstantDelay(0))).value
+    assert abs(price.full - full) < TOLERANCE
+    assert full - best.value - TOLERANCE <= price.value <= full - best.value + 1e-2
+    links = [ol.ConstantDelay(1), problem.channel, ol.Periodic(2)]
+    swept = ol.sweep(chain, channels=links, tolerance=1e-2)
+    assert swept.gaps[1].value == price.value
+
+
+@pytest.mark.parametrize("channel", LINKS.values(), ids=LINKS)
+def test_what_needs_a_delay_law_says_so(channel: Any) -> None:
+    problem = ol.ImpairedMDP(process(0), channel)
+    plan = ol.solve(problem).policy
+    asked = ol.FunctionPolicy(lambda info: 0, 2)
+    with pytest.raises((TypeError, ValueError), match=type(channel).__name__):
+        ol.Controller(problem, plan)
+    with pytest.raises(ValueError, match=type(channel).__name__):
+        ol.truncate(problem, 0.1)
+    with pytest.raises(ValueError, match=type(channel).__name__):
+        ol.Layout.of(problem)
+    with pytest.raises(ValueError, match=type(channel).__name__):
+        ol.gap(problem).proposition4  # noqa: B018
+    with pytest.raises(ValueError, match=type(channel).__name__):
+        ol.learn(problem, ol.learners.DelayedUCBVI(), 3, seed=0)
+    if problem.has_delay_law:
+        return
+    with pytest.raises(ValueError, match="has no delay law"):
+        ol.Controller(problem, asked)
+    with pytest.raises(ValueError, match="has no delay law"):
+        ol.learn(problem, ol.learners.UniformRandom(), 3, seed=0)
+    with pytest.raises(ValueError, match="has no delay law"):
+        ol.run_testbed(problem, asked)
+    constant = ol.ImpairedMDP(process(0), ol.ConstantDelay(1))
+    with pytest.raises(ValueError, match="has no delay law"):
+        ol.run_testbed(constant, ol.solve(constant).policy, link=channel)
+    pytest.importorskip("gymnasium")
+    with pytest.raises(ValueError, match="has no delay law"):
+        ol.envs.TabularEnv(problem.mdp, channel=channel)
+    with pytest.raises(ValueError, match="has no delay law"):
+        ol.envs.ImpairedObservation(ol.envs.TabularEnv(problem.mdp), channel)

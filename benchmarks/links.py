@@ -13,7 +13,7 @@ import numpy as np
 
 import oldlight as ol
 from oldlight.model.channels.packets import PacketChannel
-from oldlight.planning.links import plan_link
+from oldlight.planning.link_plan import plan_link
 
 
 def best_of(work: Callable[[], Any], repeat: int = 3) -> tuple[float, Any]:

@@ -11,7 +11,7 @@ from __future__ import annotations
 import shutil
 from collections.abc import Iterator
 from contextlib import contextmanager
-from itertools import pairwise
+from itertools import combinations
 from pathlib import Path
 from typing import Any
 
@@ -111,11 +111,12 @@ def check_plots(page: Any) -> int:
     for figure, traces, shown, paths in drawn:
         assert shown >= traces >= 1, f"{figure}: {shown} of {traces} traces drawn"
         assert paths > 0, f"{figure}: nothing drawn"
-    boxes = """all => all.map(p => [...p.querySelectorAll('.ytick text')].map(t => t.getBoundingClientRect())
-        .map(b => [b.top, b.bottom]).sort((a, b) => a[0] - b[0]))"""
+    boxes = """all => all.map(p => [...p.querySelectorAll('.ytick text')].map(t => [t.textContent, t.getBoundingClientRect()])
+        .map(([text, b]) => [text, b.left, b.right, b.top, b.bottom]))"""
     for labels in page.eval_on_selector_all("figure.chart .plot", boxes):
-        for (_, bottom), (top, _) in pairwise(labels):
-            assert bottom <= top + 1, "two labels of an axis overlap"
+        for (one, l1, r1, t1, b1), (two, l2, r2, t2, b2) in combinations(labels, 2):
+            apart = min(r1, r2) - max(l1, l2) <= 1 or min(b1, b2) - max(t1, t2) <= 1
+            assert apart, f"two labels of an axis overlap: {one!r} and {two!r}"
     return len(drawn)
 
 

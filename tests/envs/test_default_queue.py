@@ -18,7 +18,7 @@ from counting_env import CountingEnv
 from oldlight import registry as words
 from oldlight.cli.problems import list_
 from oldlight.envs import AugmentedObservation, ImpairedObservation
-from oldlight.envs.ages import age_law, typical_age
+from oldlight.envs.typical_age import age_law, typical_age
 from oldlight.model.channels.losses import LossChannel
 from oldlight.simulation.link_sampler import Traffic
 from played import chi_square
@@ -211,7 +211,7 @@ def test_the_packages_own_agents_see_all_actions_whatever_the_default() -> None:
 
 def test_what_surprises_practitioners_is_said_where_they_read(capsys: pytest.CaptureFixture[str]) -> None:
     """The sentence itself, in bold, on both pages and in `oldlight list`; its figure is that of the law (`test_closed_forms`)."""
-    docs = Path(__file__).parents[1] / "docs"
+    docs = Path(__file__).parents[2] / "docs"
     for page in ("envs.md", "guides/practitioner.md"):
         assert f"**{words.IN_ORDER}**" in (docs / page).read_text(encoding="utf-8")
     list_()

@@ -19,8 +19,8 @@ from oldlight.model.channels.in_order import in_order_automaton
 from oldlight.model.channels.packets import PacketChannel
 from oldlight.model.channels.periodic import Periodic
 from oldlight.model.channels.renewal import RenewalLoss
+from oldlight.planning.link_plan import plan_link
 from oldlight.planning.link_walk import walk_value
-from oldlight.planning.links import plan_link
 from oracle import random_instance, random_pmf
 
 TOLERANCE = 1e-10

@@ -13,8 +13,8 @@ from oldlight.checks import TooLarge
 from oldlight.model.channels.automaton import ChannelAutomaton
 from oldlight.model.channels.hidden import HiddenLink, merging_error
 from oldlight.model.channels.packets import PacketChannel
+from oldlight.planning.link_plan import distinct_actions, plan_link
 from oldlight.planning.link_walk import walk_value
-from oldlight.planning.links import distinct_actions, plan_link
 from oracle import random_instance, random_pmf
 
 TOLERANCE = 1e-10

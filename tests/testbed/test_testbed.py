@@ -175,7 +175,7 @@ def test_a_recorded_trace() -> None:
     rng = np.random.default_rng(0)
     trace = Trace(np.where(rng.random(4000) < 0.2, NAN, 45.0), sent_ms=20.0 * np.arange(4000), source="link.csv")
     channel = trace.channel()
-    assert channel == ol.Lossy(ol.ConstantDelay(3), rate=float(trace.lost.mean()))
+    assert channel == ol.Lossy(ol.ConstantDelay(3), rate=float(trace.lost.mean())).with_period(20)
     problem = ol.ImpairedMDP(random_mdp(rng, 3, 2, 6), channel)
     result = run_testbed(problem, ol.solve(problem).policy, episodes=250, link=trace, seed=1)
     assert abs(result.mean - result.predicted.value) <= 3.3 * result.half_width / 1.96

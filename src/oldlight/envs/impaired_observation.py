@@ -41,11 +41,11 @@ from gymnasium.utils import RecordConstructorArgs
 
 from oldlight import checks
 from oldlight.envs.actions import as_action, first_action, fitted
-from oldlight.envs.ages import STEPS, typical_age
 from oldlight.envs.fixed_length import FixedLength
 from oldlight.envs.observation_view import View, copied
 from oldlight.envs.outside import take_channel, wrappers_around
 from oldlight.envs.tabular_setup import PLACES, REWARDS, as_data
+from oldlight.envs.typical_age import STEPS, typical_age
 from oldlight.model.channels import Channel
 from oldlight.registry import channel_of
 from oldlight.simulation.link_sampler import Traffic
@@ -61,7 +61,7 @@ class ImpairedObservation(gym.Wrapper[Any, Any, Any, Any], RecordConstructorArgs
     zeros, if None). The last ones chosen never act.
     in_order: False lets observations overtake each other: each has a delay of its own (see `oldlight.simulation.link_sampler`).
     queue: how many of the actions since are shown; 0: none; None: as many as the newest observation is steps old in 99.9 % of an episode
-    (`oldlight.envs.ages`; `horizon` steps, or 200), at most 64, with a note where it can be older.
+    (`oldlight.envs.typical_age`; `horizon` steps, or 200), at most 64, with a note where it can be older.
     clock: show the time too. horizon: the longest episode, a step beyond it is refused; None: that of the environment's time
     limit, if it has one.
     hindsight: False forgets what has been delivered: what is kept does not grow with the episode, only with what is under way; then there

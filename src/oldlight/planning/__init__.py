@@ -46,7 +46,7 @@ def solve(
     tolerance: 0 for an exact answer. Under loss a larger one gives lower ≤ optimum ≤ upper with upper − lower at most
         `tolerance`, faster; a plan under delay is always exact.
     seconds: stop closing the gap between lower and upper after this time, for channels that are planned by their automaton
-        (packets, ages, bursts, ...; `oldlight.planning.links`). Other plans take the time they take.
+        (packets, ages, bursts, ...; `oldlight.planning.link_plan`). Other plans take the time they take.
     depth: plan a long delay by the ladder: act on the belief as a controller with delays capped at `depth` would; the result
         has certified bounds instead of an exact value. A depth that reaches the longest delay is the exact plan. For
         channels planned by their automaton: the depth of the tables, at least the longest delay.

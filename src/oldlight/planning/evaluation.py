@@ -37,7 +37,7 @@ from oldlight.planning.loss import blackout_values
 from oldlight.planning.walk import Walk
 from oldlight.random_streams import Seed
 from oldlight.simulation import simulate
-from oldlight.simulation.links import by_automaton, check_policy, decide
+from oldlight.simulation.link_episodes import by_automaton, check_policy, decide
 
 Floats = NDArray[np.float64]
 MAX_STATES = 1_000_000

@@ -18,7 +18,7 @@ from oldlight.model.channels.automaton import NOTHING_NEWER, ChannelAutomaton, T
 from oldlight.model.link_information import LinkInformation
 from oldlight.model.mdp import TabularMDP
 from oldlight.model.problem import ImpairedMDP
-from oldlight.planning.links import plan_link
+from oldlight.planning.link_plan import plan_link
 from oldlight.planning.solution import Solution, Work
 from oldlight.progress import shown
 

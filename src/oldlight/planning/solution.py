@@ -35,7 +35,7 @@ class Solution:
     """The best executable policy. lower ≤ optimal value ≤ upper; `value` is what `policy` earns, and `exact` says that
     the three are the same. `value_by_start[s]`: what the policy earns when the first state (of step −warmup) is s.
 
-    Behind a channel that is planned by its automaton (`oldlight.planning.links`) `value` is `lower`, which the policy earns at least;
+    Behind a channel that is planned by its automaton (`oldlight.planning.link_plan`) `value` is `lower`, which the policy earns at least;
     `value_by_start` is None unless tables alone were exact, and `q` takes a `LinkInformation` and plans once for each action.
 
     For a ladder (`solve(problem, depth=k)`): `depth` is the rung that was best, `value_by_start` is None, `q` gives upper

@@ -97,7 +97,7 @@ def simulate(
 
     seed: a whole number, a SeedSequence, or a Generator, which draws one number.
     """
-    from oldlight.simulation.links import by_automaton, simulate_link
+    from oldlight.simulation.link_episodes import by_automaton, simulate_link
 
     checked_problem(problem, "simulate")
     N = checks.whole("episodes", episodes, least=1)

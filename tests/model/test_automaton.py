@@ -17,7 +17,7 @@ from oldlight.model.channels.hidden import HiddenLink
 from oldlight.model.channels.packets import PacketChannel
 from oldlight.model.channels.periodic import Periodic
 from oldlight.model.channels.renewal import RenewalLoss
-from test_simulation import chi_square
+from played import chi_square
 
 HORIZON = 5
 CHANNELS: list[Any] = [

@@ -154,13 +154,14 @@ def _categories(found: Sequence[Any]) -> dict[str, Any]:
 
 
 def _kind(log: bool, percent: bool, data: list[dict[str, Any]], axis: str) -> dict[str, Any]:
-    """Linear or logarithmic; over two decades and more only the powers of ten are written."""
+    """Linear or logarithmic; over two decades and more only the powers of ten are written, over less than that 1, 2 and 5 of each."""
     if not log:
         return {"type": "linear", "tickformat": ",.3~%" if percent else ",~r"}
     found = [v for trace in data for v in trace[axis] if v is not None and v > 0]
-    wide = bool(found) and max(found) >= 100 * min(found)
+    reach = max(found) / min(found) if found else 1.0
+    ticks = {"dtick": 1 if reach >= 100 else "D2", "minor": {"ticks": "outside", "ticklen": 2}} if reach >= 5 else {}
     written = {"tickformat": ",.3~%"} if percent else {"exponentformat": "power"}
-    return {"type": "log", **written, **({"dtick": 1, "minor": {"ticks": "outside", "ticklen": 2}} if wide else {})}
+    return {"type": "log", **written, **ticks}
 
 
 def _line(chart: Lines, series: Series, look: Look) -> list[dict[str, Any]]:

@@ -1,6 +1,9 @@
-"""Measured links: read a recording, look at it, and make a channel of it."""
+"""Measured links: read a recording, look at it, make a channel of it, and try a policy on it."""
 
+from oldlight.traces.candidates import Score
+from oldlight.traces.counted import AgeCounts
 from oldlight.traces.fit import Fit, save_channel
+from oldlight.traces.replay import Replay, replay
 from oldlight.traces.trace import WIFI, Trace, read_trace, wifi
 
-__all__ = ["WIFI", "Fit", "Trace", "read_trace", "save_channel", "wifi"]
+__all__ = ["WIFI", "AgeCounts", "Fit", "Replay", "Score", "Trace", "read_trace", "replay", "save_channel", "wifi"]

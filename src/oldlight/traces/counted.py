@@ -33,7 +33,7 @@ if TYPE_CHECKING:
 
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
-LEAST = 10  # visits of the last row
+LEAST = 3  # visits of the last row
 ROWS = 60
 WEIGHT = 4.0  # visits
 ALIKE = 0.1  # of the prior from all rows together

@@ -33,7 +33,6 @@ from oldlight.model.channels import (
     Channel,
     ConstantDelay,
     FIFODelay,
-    Loss,
     Lossy,
     PacketChannel,
     StochasticDelay,
@@ -45,6 +44,7 @@ from oldlight.traces.ticks import NEVER, ages_of
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
 FOLDS = 10
+RARE = 0.01  # share of the ticks that a recommended model may say cannot be, if it is not the best
 SLIP = 0.01
 NEVER_LONGER = 250  # ticks; longer outages are pooled
 LATEST = 0.99  # of what arrives, not later than a constant delay
@@ -191,14 +191,13 @@ class Laws:
         return first / first.sum(), waits / waits.sum()
 
 
-def split(counts: AgeCounts) -> list[list[Piece]]:
-    """The recording as FOLDS lists of pieces, blocks of time."""
-    folds: list[list[Piece]] = [[] for _ in range(FOLDS)]
+def split(counts: AgeCounts, blocks: int = FOLDS) -> list[list[Piece]]:
+    """The recording as lists of pieces, blocks of time."""
+    folds: list[list[Piece]] = [[] for _ in range(blocks)]
     for run in counts.runs:
-        late = counts.late(run)
-        ages = ages_of(late)
-        edges = np.linspace(0, len(late), FOLDS + 1).astype(int)
-        for b in range(FOLDS):
+        late, ages = counts.late(run)[run.skip :], ages_of(counts.late(run))[run.skip :]
+        edges = np.linspace(0, len(late), blocks + 1).astype(int)
+        for b in range(blocks):
             a, z = int(edges[b]), int(edges[b + 1])
             if z - a > 1:
                 folds[b].append(Piece(late[a:z], ages[a:z]))
@@ -277,7 +276,7 @@ def channels(counts: AgeCounts, horizon: int) -> dict[str, Channel]:
     """Every candidate as a channel for episodes of `horizon` ticks, with the deadlines 0..oldest."""
     oldest = usable_age(counts)
     counts = counts.cut_at(oldest)
-    laws = Laws([Piece(counts.late(run), ages_of(counts.late(run))) for run in counts.runs], oldest, counts.phases)
+    laws = Laws([piece for fold in split(counts, 1) for piece in fold], oldest, counts.phases)
     first, waits = laws.waits(horizon)
     to_bad, to_good = laws.gilbert()
     d = laws.common
@@ -298,13 +297,13 @@ def channels(counts: AgeCounts, horizon: int) -> dict[str, Channel]:
     for k in range(oldest + 1):
         rate = float((late > k).mean())
         if rate < 1:
-            found[f"deadline {k}"] = ConstantDelay(k) if rate == 0 else Lossy(ConstantDelay(k), rate=rate) if k else Loss(rate=rate)
+            found[f"deadline {k}"] = PacketChannel({k: 1.0}, lost=rate)  # the law of Lossy(ConstantDelay(k), rate=rate)
     return {name: channel.with_period(counts.period_ms) for name, channel in found.items()}
 
 
 def recommended(found: list[Score]) -> tuple[str, str]:
     """The simplest candidate that foretells as well as the best, and why."""
-    good = [one for one in found if one.behind <= one.error or one.behind == 0]
+    good = [one for one in found if one.behind == 0 or (one.behind <= one.error and one.impossible <= RARE)]
     chosen = min(good, key=lambda one: NAMES.index(one.name))
     best = found[0]
     if chosen.name == best.name:

@@ -164,6 +164,10 @@ class Comparison:
             lines.append(f"  {row.name:16} {f'{row.predicted:.4g}{own}':>18} {earned:>18}  {row.verdict}")
         return "\n".join([*lines, *(f"  note: {note}" for note in self.notes), self.verdict])
 
+    def figure(self) -> Any:
+        """The comparison as a figure of its own."""
+        return self.plot().figure
+
     def plot(self, ax: Any = None) -> Any:
         """Predicted (crosses) and earned (dots with intervals) by model, on given matplotlib axes or new ones."""
         from matplotlib.figure import Figure
@@ -205,7 +209,7 @@ def compare_models(
     period_ms : float, optional
         Milliseconds of a tick; the sending interval if None.
     models : iterable of str, optional
-        Names of candidates ("deadline 2" among them) and "QMDP"; all if None. The age chain is always there.
+        Names of candidates ("deadline 2", or "deadlines" for all of them) and "QMDP"; all if None. The age chain is always there.
     on : Trace, optional
         Another recording to play on (the second half, say); the same if None.
     episodes : int
@@ -239,12 +243,10 @@ def compare_models(
     oldest = table_age(mdp, usable_age(counts))
     cut = counts.cut_at(oldest)
     known = channels(cut, mdp.horizon)
-    names = [*known, QMDP] if models is None else list(models)
-    for name in names:
-        checks.one_of("models", name, [*known, QMDP])
+    names = _wanted([*known, QMDP], models)
     full = ImpairedMDP(mdp, whole.chain(horizon=mdp.horizon))
     rows = []
-    for name in dict.fromkeys([CHAIN, *names]):
+    for name in names:
         problem = full if name in (CHAIN, QMDP) else ImpairedMDP(mdp, known[name])
         policy, value = _plan(name, problem, ImpairedMDP(mdp, known[CHAIN]), seconds)
         half_width = 0.0
@@ -254,6 +256,16 @@ def compare_models(
         earned = replay(problem, policy, on or trace, period_ms=T, episodes=episodes, seed=number, per_tick=per_tick)
         rows.append(Row(name, problem.channel, value, half_width, earned))
     return Comparison(tuple(rows), on or trace, T, oldest, cut.cut, (*trace.notes, *notes))
+
+
+def _wanted(known: list[str], models: Iterable[str] | None) -> list[str]:
+    """The models to compare, the age chain first."""
+    deadlines = [name for name in known if name.startswith("deadline")]
+    names: list[str] = [CHAIN]
+    for name in known if models is None else models:
+        checks.one_of("models", name, [*known, "deadlines"])
+        names += deadlines if name == "deadlines" else [name]
+    return list(dict.fromkeys(names))
 
 
 def _plan(name: str, problem: ImpairedMDP, tables: ImpairedMDP, seconds: float) -> tuple[Any, float | None]:

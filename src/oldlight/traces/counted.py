@@ -71,7 +71,8 @@ class AgeCounts:
         return 0.0 if self.oldest is None or not len(arrives) else float((arrives > self.oldest).mean())
 
     def ages(self) -> list[Ints]:
-        return [ages_of(self.late(run)) for run in self.runs]
+        """The age at every tick of every run, from the first tick on at which it is known."""
+        return [ages_of(self.late(run))[run.skip :] for run in self.runs]
 
     @property
     def longest_outage(self) -> int:

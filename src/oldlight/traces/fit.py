@@ -55,7 +55,7 @@ from oldlight.model.channels import (
     StochasticDelay,
 )
 from oldlight.model.channels.delay_law import DelayLaw
-from oldlight.traces.candidates import Score, recommended, scores
+from oldlight.traces.candidates import Score, channels, recommended, scores
 from oldlight.traces.counted import AgeCounts
 from oldlight.traces.independence import IndependenceTest, runs, shuffled, successive
 from oldlight.traces.ticks import runs_of
@@ -119,6 +119,20 @@ class Fit:
     def recommended(self) -> tuple[str, str]:
         """The simplest candidate that foretells as well as the best, and why."""
         return recommended(self.scores)
+
+    def model(self, name: str | None = None, *, oldest: int | None = None, horizon: int | None = None) -> Channel:
+        """A candidate as a channel: the recommended one if `name` is None, else one of `oldlight.traces.candidates`.
+
+        Parameters
+        ----------
+        name : str, optional
+            "age chain", "packets", "FIFO", "renewal", "Gilbert–Elliott", "in-order", "constant", "deadline 2", ..
+        oldest, horizon : int, optional
+            As for `age_chain`; the horizon of the fit if None.
+        """
+        self.ages.check()
+        known = channels(self.ages.cut_at(oldest), self.horizon if horizon is None else horizon)
+        return known[checks.one_of("name", self.recommended[0] if name is None else name, list(known))]
 
     @cached_property
     def episodes(self) -> Ints:
@@ -233,29 +247,11 @@ class Fit:
 
     # -- for people ---------------------------------------------------------------------------------------------------
 
-    def to_dict(self, deadline: int | None = None) -> dict[str, Any]:
-        """Everything as plain JSON values, with the channel, or that of a deadline."""
-        from oldlight.model.channels.text import channel_data
+    def to_dict(self, deadline: int | None = None, *, oldest: int | None = None) -> dict[str, Any]:
+        """Everything as plain JSON values, with the recommended channel, or that of a deadline."""
+        from oldlight.traces.fit_text import to_dict
 
-        return {
-            "trace": self.trace.to_dict(),
-            "period_ms": self.period_ms,
-            "horizon": self.horizon,
-            "ticks": len(self.late),
-            "first": self.first.tolist(),
-            "interarrival": self.interarrival.tolist(),
-            "by_step": self.by_step.tolist(),
-            "longest": self.longest,
-            "loss_rate": self.loss_rate,
-            "bursty": self.bursty,
-            "tests": [test.to_dict() for test in self.tests],
-            "independent": self.independent,
-            "distance": self.distance,
-            "deadline": deadline,
-            "lost_by_deadline": None if deadline is None else self.lost_by(deadline),
-            "channel": channel_data(self.channel() if deadline is None else self.with_deadline(deadline)),
-            "notes": list(self.notes),
-        }
+        return to_dict(self, deadline, oldest)
 
     def figure(self) -> Any:
         """Four panels: the delays as measured, their law, their autocorrelation, and the law of the last tick's delay as the data
@@ -267,33 +263,11 @@ class Fit:
     def __str__(self) -> str:
         return self.text()
 
-    def text(self, deadline: int | None = None) -> str:
-        """The trace, the law and the tests for people, with the channel, or that of a deadline."""
-        lines = [
-            str(self.trace),
-            f"at {self.period_ms:g} ms a tick, in episodes of {self.horizon} ticks ({len(self.late):,} ticks measured):",
-            f"  first delay d_0      {_law(self.first)}",
-            f"  interarrival Δ       {_law(self.interarrival)}",
-            f"  longest delay        {self.longest} ticks",
-        ]
-        if self.lost.any():
-            lines.append(f"  lost                 {self.loss_rate:.2%}, {'in bursts' if self.bursty else 'one by one'}")
-        lines += [f"  note: {note}" for note in self.notes]
-        lines.append("how far from independent (p-value of as much by chance):")
-        lines += [
-            f"  {test.name:22} p {_chance(test.p_value):<11} effect {test.effect:+.3f}   {test.means}"
-            for test in self.tests
-        ]
-        lines.append(
-            f"  law of the delay     off by at most {self.distance:.3f} (total variation) at any tick of an episode"
-        )
-        channel = self.channel() if deadline is None else self.with_deadline(deadline)
-        if deadline is not None:
-            lines.append(
-                f"with a deadline of {deadline} ticks ({deadline * self.period_ms:g} ms): {self.lost_by(deadline):.2%} lost or later"
-            )
-        lines.append(f"channel: {channel!r}")
-        return "\n".join(lines)
+    def text(self, deadline: int | None = None, *, oldest: int | None = None) -> str:
+        """The recording, its laws, the models and the tests for people, with the recommended channel, or that of a deadline."""
+        from oldlight.traces.fit_text import text
+
+        return text(self, deadline, oldest)
 
 
 def fit(trace: Trace, period_ms: float | None, horizon: int | None, per_tick: bool) -> Fit:
@@ -385,12 +359,3 @@ def save_channel(path: str | Path, channel: Channel) -> Path:
 
 def _pmf(values: Ints, longest: int) -> Floats:
     return np.bincount(np.minimum(values, longest), minlength=longest + 1) / len(values)
-
-
-def _chance(p: float) -> str:
-    return f"= {p:.3g}" if p > 0 else "< 1e-300"
-
-
-def _law(pmf: Floats) -> str:
-    likely = [f"{k}: {p:.4f}" for k, p in enumerate(pmf) if p > 0]
-    return "{" + ", ".join(likely if len(likely) <= 8 else [*likely[:7], f".. {len(likely) - 7} more"]) + "}"

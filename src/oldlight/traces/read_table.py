@@ -68,7 +68,7 @@ def read_table(source: Path, lines: list[str], columns: Sequence[str] | None) ->
     notes: tuple[str, ...] = ()
     if columns is not None:
         where, names = f"{source}: columns", [str(name) for name in columns]
-    elif _cells(rows[0][1], mark) and all(_is_value(cell) for cell in _cells(rows[0][1], mark)):
+    elif _is_value(_cells(rows[0][1], mark)[0]):
         where, names = f"{source}", _guessed(source, [_cells(line, mark) for _, line in rows[:50]], lines)
         notes = (f"no line of column names: read as {', '.join(name for name in names if name)}",)
     else:
@@ -203,8 +203,6 @@ def _closed(head: str) -> str:
 
 
 def _is_value(cell: str) -> bool:
-    if cell.strip('"').lower() in LOST:
-        return True
     try:
         number_or_date(cell)
     except ValueError:

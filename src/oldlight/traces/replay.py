@@ -167,7 +167,7 @@ def replay(
     runs, T = recorded(trace, problem.period_ms if period_ms is None else period_ms, per_tick)
     H = problem.horizon
     begins, at = starting_points(runs, H, trace.source, T)
-    pick = np.sort(np.arange(n) % len(begins)) if n >= len(begins) else np.linspace(0, len(begins) - 1, n).round().astype(np.int64)
+    pick = np.arange(n) * len(begins) // n
     player = _Player(problem, policy, runs)
     number = seed_number(seed)
     parts = [player.play(begins[pick[i : i + CHUNK]], number, i // CHUNK) for i in range(0, n, CHUNK)]
@@ -188,13 +188,13 @@ def recorded(trace: Trace, period_ms: float | None, per_tick: bool) -> tuple[lis
 def starting_points(runs: list[Run], horizon: int, source: str, period_ms: float) -> tuple[Ints, Floats]:
     """Where episodes can begin: places in the runs put end to end, and times in ticks; in the order of time."""
     first = np.cumsum([0, *map(len, runs)])
-    begins = [np.arange(len(run) - horizon + 1) + first[i] for i, run in enumerate(runs) if len(run) >= horizon]
-    if not begins:
+    begins = [np.arange(run.skip, len(run) - horizon + 1) + first[i] for i, run in enumerate(runs)]
+    if not sum(map(len, begins)):
         raise ValueError(
             f"{source} has at most {max(map(len, runs))} ticks of {period_ms:g} ms in a session, fewer than an episode of {horizon}; measure "
             "longer, or give a shorter period_ms"
         )
-    at = [np.arange(len(run) - horizon + 1) + run.begin for run in runs if len(run) >= horizon]
+    at = [np.arange(run.skip, len(run) - horizon + 1) + run.begin for run in runs]
     order = np.argsort(np.concatenate(at), kind="stable")
     return np.concatenate(begins)[order], np.concatenate(at)[order]
 

@@ -7,6 +7,9 @@ one step the first to arrive counts:
     late[i] = ticks from i until the observation of step i can be used first; NEVER if no message brings it,
     age[j] = j − max{ i : i + late[i] ≤ j },     and j + 1 as long as nothing of the session has arrived.
 
+Before the least lateness has passed nothing can have arrived, and the age that the link had is not known: those first ticks of a
+session (`Run.skip`) are not counted, and no episode begins there. If nothing has come after them, that is an outage.
+
 The phase of the ticks is not part of a recording; everything is averaged over `PHASES` of them, evenly spaced. With `per_tick` one
 message is sent at each tick instead, with the delay that the recording has at that time (that of the message sent nearest to
 it): late[j] = ⌈delay/T⌉. A recording without sending times is taken so, a message a tick.
@@ -44,6 +47,12 @@ class Run:
 
     def __len__(self) -> int:
         return len(self.late)
+
+    @property
+    def skip(self) -> int:
+        """Ticks at the beginning of which the age is not known."""
+        least = int(self.late.min())
+        return least if least < len(self.late) else 0
 
 
 def ages_of(late: Ints) -> Ints:

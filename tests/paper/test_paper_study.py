@@ -20,7 +20,7 @@ pytest.importorskip("plotly")
 
 from oldlight import paper as theory
 from oldlight.paper import paper_page
-from oldlight.paper.section6 import BERNOULLI, paper_study
+from oldlight.paper.section6 import BERNOULLI, command_of, paper_study
 from oldlight.paper.statements import statements
 from oldlight.report import summary
 from oldlight.report.deep_page import deep_page
@@ -217,8 +217,10 @@ def test_a_page_says_what_makes_it_again(
     monkeypatch.chdir(tmp_path)
     keys = {"name": "s", "instances": ["dichotomy:1"], "tasks": ["gap"]}
     study: Any = keys
+    own_command = None
     if given in ("paper", "paper-quick"):
         study = keys | {"name": paper_study(quick=given != "paper")["name"]}
+        own_command = command_of(study["name"])
     elif given is not None:
         Path(given).parent.mkdir(exist_ok=True)
         Path(given).write_text('name = "s"\ninstances = ["dichotomy:1"]\ntasks = ["gap"]\n')
@@ -226,7 +228,7 @@ def test_a_page_says_what_makes_it_again(
     store.prepare(Path(runs))
     loaded = load_study(study)
     store.write_study(Path(runs), loaded.data(), loaded.cells())
-    assert commands_of(runs) == commands
+    assert commands_of(runs, own_command) == commands
 
 
 def test_what_is_not_on_a_page_is_said(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

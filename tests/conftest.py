@@ -64,11 +64,11 @@ def rng() -> np.random.Generator:
 def inline(monkeypatch: pytest.MonkeyPatch) -> None:
     """The jobs of a study are done in this process: what is tested is not the engine."""
     from oldlight.studies import runner
-    from oldlight.studies.work import Event, Job, Parcel, perform
+    from oldlight.studies.work import Event, PackedJob, RunSettings, perform
 
-    def engine(name: str, cells: Any, job: Job, workers: int, scheduler: Any) -> Iterator[Event]:
-        for cell in cells:
-            yield perform(Parcel.of(cell), job)
+    def engine(name: str, jobs: Any, settings: RunSettings, workers: int, scheduler: Any) -> Iterator[Event]:
+        for job in jobs:
+            yield perform(PackedJob.of(job), settings)
 
     monkeypatch.setattr(runner, "_engine", engine)
 

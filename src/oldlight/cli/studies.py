@@ -140,8 +140,8 @@ def status(
             write_text(as_json, text)
         return
     typer.echo(str(now))
-    for cell in now.running:
-        typer.echo(f"  running: {cell.name}: {cell.episodes:,} of {cell.of:,} episodes, {cell.seconds:.0f} s")
+    for job in now.running:
+        typer.echo(f"  running: {job.name}: {job.episodes:,} of {job.of:,} episodes, {job.seconds:.0f} s")
     for failure in now.failed:
         typer.echo(f"  failed: {failure.name}: {failure.error} ({failure.file})")
     for file in now.damaged:

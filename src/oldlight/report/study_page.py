@@ -19,7 +19,6 @@ from oldlight.report.page import Page, Table
 from oldlight.studies import Result, results, status
 from oldlight.studies.store import read_study
 
-
 Command = tuple[str, Path]  # what runs a study, and the folder of its results where no other is given
 
 
@@ -31,10 +30,10 @@ def study_page(folder: str | os.PathLike[str]) -> Page:
         lead=f"{plain(str(status(folder)))}. Regret is cumulative, against the best policy that can be executed behind the channel.",
     )
     missing(page, folder)
-    for (name,), cells in summary.groups(found, "block").items():
+    for (name,), jobs in summary.groups(found, "block").items():
         page.section(name)
-        learners = [r for r in cells if r.kind == "learner"]
-        tasks = [r for r in cells if r.kind == "task"]
+        learners = [r for r in jobs if r.kind == "learner"]
+        tasks = [r for r in jobs if r.kind == "task"]
         for (instance,), runs in summary.groups(learners, "instance").items():
             page.figure(curves(runs, f"Regret on {instance}"))
         if learners:
@@ -47,21 +46,21 @@ def study_page(folder: str | os.PathLike[str]) -> Page:
 
 
 def finished(folder: str | os.PathLike[str]) -> list[Result]:
-    """Every finished cell; refused where there is none."""
+    """Every finished job; refused where there is none."""
     found = list(results(folder))
     if not found:
         raise ValueError(
-            f"{folder}: no cell of this study is finished yet; oldlight status {folder} shows where it stands"
+            f"{folder}: no job of this study is finished yet; oldlight status {folder} shows where it stands"
         )
     return found
 
 
 def missing(page: Page, folder: str | os.PathLike[str], *more: str, command: Command | None = None) -> None:
-    """A note where something is not on the page: how many cells are not finished and what to run, which failed, and `more`."""
+    """A note where something is not on the page: how many jobs are not finished and what to run, which failed, and `more`."""
     now, told = status(folder), list(more)
     if not now.complete:
         told += [
-            f"{now.done} of {now.total} cells are finished. What is missing is computed by",
+            f"{now.done} of {now.total} jobs are finished. What is missing is computed by",
             f"    {commands(folder, command)[0]}",
         ]
     if now.failed:
@@ -75,7 +74,7 @@ def curves(runs: Sequence[Result], title: str) -> Panels:
     """One panel per channel, one curve per learner; or, with one learner, one panel with a curve per channel."""
     if len(summary.groups(runs, "label")) == 1:
         return Panels(title, [summary.regret_lines(runs, runs[0].label, by="channel")])
-    panels = [summary.regret_lines(cells, channel) for (channel,), cells in summary.groups(runs, "channel").items()]
+    panels = [summary.regret_lines(jobs, channel) for (channel,), jobs in summary.groups(runs, "channel").items()]
     return Panels(title, panels)
 
 

@@ -27,7 +27,7 @@ from oldlight.registry import (
     permit_environment,
 )
 from oldlight.studies import tasks
-from oldlight.studies.cells import canonical, chosen, code_fingerprint, mdp_fingerprint
+from oldlight.studies.jobs import canonical, chosen, code_fingerprint, mdp_fingerprint
 
 Entry = tuple[str, dict[str, Any]]  # label, and what it stands for
 

@@ -35,7 +35,7 @@ THREADS = ("OLDLIGHT_THREADS", "OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_N
            "NUMBA_NUM_THREADS")  # fmt: skip
 ONE_THREAD = dict.fromkeys(THREADS, "1")  # one job, one core: workers do not fight, and their number decides no number
 SAFE = "PYTHONSAFEPATH"  # Python does not look in the current folder
-GRACE = 5.0  # seconds that a worker has to put down what it has
+GRACE = 10.0  # seconds that a worker has to put down what it has
 AGAIN = 0.5  # seconds between two SIGINTs: a job that is just beginning does not hear the first
 
 Do = Callable[[Any, Callable[[Any], None]], Any]  # do(job, report) -> result

@@ -15,7 +15,7 @@ import pytest
 
 import oldlight as ol
 from oldlight import cli
-from oldlight.cli.problems import POLICIES
+from oldlight.registry import POLICIES
 
 
 def run(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], *arguments: str) -> tuple[int, str, str]:
@@ -74,6 +74,31 @@ def test_every_named_policy_plays(call, policy: str) -> None:
     assert out.startswith("process,channel,policy")
 
 
+def test_a_policy_by_its_old_spelling_a_file_and_ones_own(
+    call, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The names are those of Python; the hyphens of before still work, and say so."""
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(sys, "path", list(sys.path))
+    Path("plover.py").write_text(
+        "import oldlight\nfrom oldlight.planning.heuristics import most_likely\n\n"
+        "@oldlight.registered\ndef mine(problem):\n    return most_likely(problem)\n"
+    )
+    play = ("simulate", "sensing_chain:0.8", "-c", "constant:1", "-n", "200", "--csv", "-", "--policy")
+    code, said, err = call(*play, "most_likely")
+    assert (code, err) == (0, "")
+    code, other, err = call(*play, "most-likely")
+    assert (code, other) == (0, said.replace("most_likely", "most-likely"))
+    assert err == "Warning: the policy most-likely is now most_likely\n"
+    assert call(*play, "plover:mine")[:2] == (0, said.replace("most_likely", "plover:mine"))
+    assert call("plan", "sensing_chain:0.8", "-c", "constant:1", "--save", "best.npz")[0] == 0
+    best, filed = (call(*play, name)[1].replace(name, "it") for name in ("best", "best.npz"))
+    assert best == filed
+    code, _, err = call(*play, "most_likly")
+    assert code == 2
+    assert "'most_likly' is neither a file nor a known policy; did you mean most_likely" in " ".join(err.split())
+
+
 def test_learn(call, tmp_path: Path) -> None:
     code, out, err = call("learn", "sensing_chain", "--warm", "-c", "constant:1", "-l", "DelayedUCBVI", "-l",
                           "PosteriorSampling", "-o", "pooled=true", "-n", "60", "--seeds", "2", "--save",
@@ -90,7 +115,7 @@ def test_learn(call, tmp_path: Path) -> None:
 def test_list_names_everything(call) -> None:
     code, out, _ = call("list")
     assert code == 0
-    for name in ("sensing_chain", "DelayedUCBVI", "UniformRandom", "constant:d", "bursty", "memoryless"):
+    for name in ("sensing_chain", "DelayedUCBVI", "UniformRandom", "constant:d", "bursty", "memoryless", "oldlight/HardTree-v0"):
         assert name in out
 
 

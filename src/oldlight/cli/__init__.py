@@ -47,7 +47,7 @@ def options(
 def main() -> None:
     """The entry point: what goes wrong is said in one paragraph, with the exit code that fits."""
     warnings.showwarning = _warned
-    warnings.filterwarnings("default", r".*@oldlight\.registered", DeprecationWarning)
+    warnings.filterwarnings("default", r".*(@oldlight\.registered| is now )", DeprecationWarning)
     with contextlib.suppress(OSError):
         if sys.path[:1] in ([""], [os.getcwd()]):  # python -m oldlight: what is installed comes first
             sys.path.append(sys.path.pop(0))

@@ -7,11 +7,11 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from oldlight.cli.problems import POLICIES, policy_of
 from oldlight.cli.shared import (
     AsJson,
     Channel,
     Late,
+    PolicyName,
     Process,
     Seed,
     Warm,
@@ -83,7 +83,7 @@ def on_testbed(
     channel: Channel = "constant:2",
     warm: Warm = False,
     actuation: Late = 0,
-    policy: Annotated[str, typer.Option(help=f"{', '.join(POLICIES[:-1])}, or a file of plan --save.")] = "best",
+    policy: PolicyName = "best",
     link: Annotated[str | None, typer.Option(help="What the relay does, if not the channel that was planned for: words, or trace:FILE[@period_ms], a recording.")] = None,
     episodes: Annotated[int, typer.Option("--episodes", "-n", min=2)] = 300,
     period_ms: Annotated[float | None, typer.Option("--period-ms", help="By the wall clock, a tick every so many ms; else in lock-step.")] = None,
@@ -100,6 +100,7 @@ def on_testbed(
 
     from oldlight.checks import write_text
     from oldlight.control import Controller
+    from oldlight.registry import policy_of
     from oldlight.testbed import relay_of, run_testbed
 
     targets(as_json)

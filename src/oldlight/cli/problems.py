@@ -13,6 +13,7 @@ from oldlight.cli.shared import (
     Channel,
     Channels,
     Late,
+    PolicyName,
     Process,
     Seed,
     Warm,
@@ -27,7 +28,6 @@ from oldlight.cli.shared import (
 
 if TYPE_CHECKING:
     from oldlight.learners import LearningRun
-    from oldlight.model.problem import ImpairedMDP
 
 
 @app.command()
@@ -123,41 +123,13 @@ def gap(
     show(rows, f"What the link costs ({'warm' if warm else 'cold'} start)", as_json, as_csv)
 
 
-POLICIES = ("best", "uniform", "most-likely", "qmdp", "memoryless", "open-loop", "full-information")
-
-
-def policy_of(problem: ImpairedMDP, name: str) -> Any:
-    """A named policy, or one from a file."""
-    from oldlight.model.policies import FunctionPolicy, load_policy
-    from oldlight.planning import heuristics, solve
-
-    if name == "best":
-        return solve(problem).policy
-    if name == "uniform":
-        A = problem.n_actions
-        return FunctionPolicy(partial(_always, tuple([1 / A] * A)), A)
-    if name in POLICIES:
-        return getattr(heuristics, name.replace("-", "_"))(problem)
-    from pathlib import Path
-
-    if not Path(name).exists():
-        from oldlight.registry import nearest
-
-        raise FileNotFoundError(f"{name!r} is neither a file nor a known policy{nearest(name, POLICIES)}")
-    return load_policy(name)
-
-
-def _always(chances: tuple[float, ...], info: Any) -> tuple[float, ...]:
-    return chances
-
-
 @app.command()
 def simulate(
     process: Process,
     channel: Channel = "none",
     warm: Warm = False,
     actuation: Late = 0,
-    policy: Annotated[str, typer.Option(help=f"{', '.join(POLICIES)}, or a file of plan --save.")] = "best",
+    policy: PolicyName = "best",
     episodes: Annotated[int, typer.Option("--episodes", "-n", min=1)] = 100_000,
     seed: Seed = 0,
     as_json: AsJson = None,
@@ -169,6 +141,7 @@ def simulate(
     """
     from oldlight.model.policies import MarkovPolicy
     from oldlight.planning.evaluation import evaluate
+    from oldlight.registry import policy_of
     from oldlight.simulation import simulate as play
 
     problem = problem_of(process, channel, warm, actuation)
@@ -321,7 +294,7 @@ def _option(item: str) -> tuple[str, Any]:
 
 @app.command("list")
 def list_() -> None:
-    """Processes, channels, learners and policies that have a name here.
+    """Processes, channels, learners, policies and environments that have a name here.
 
     [dim]oldlight list [/dim]
     """
@@ -331,6 +304,7 @@ def list_() -> None:
 
     from oldlight import learners
     from oldlight import registry as words
+    from oldlight.envs.registration import NAMES
 
     def first_line(thing: Any) -> str:
         return (inspect.getdoc(thing) or "").partition("\n")[0]
@@ -342,7 +316,8 @@ def list_() -> None:
         "processes": [(name, arguments(make), first_line(make)) for name, make in words.INSTANCES.items()],
         "channels": [(f"{kind}:{form}" if form else kind, "", words.MEANING[kind]) for kind, form in words.FORMS.items()],
         "learners": [(n, arguments(getattr(learners, n)), first_line(getattr(learners, n))) for n in words.learner_names()],
-        "policies": [(name, "", "for simulate --policy") for name in POLICIES],
+        "environments of Gymnasium": [(f"oldlight/{name}-v0", "", f"oldlight.instances.{f}" if f else "any process: mdp=") for name, f in NAMES.items()],
+        "policies": [(name, "", first_line(words.policy_maker(name))) for name in words.POLICIES],
     }  # fmt: skip
     for title, rows in parts.items():
         width = 3 if any(row[1] for row in rows) else 2

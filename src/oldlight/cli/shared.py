@@ -42,6 +42,10 @@ Channels = Annotated[
 Warm = Annotated[
     bool, typer.Option("--warm", help="Start from a known past, actions until then uniform, as in the paper's study.")
 ]
+PolicyName = Annotated[
+    str,
+    typer.Option("--policy", help="A name of `oldlight list`, module:function of a problem, or a file of plan --save."),
+]
 Late = Annotated[int, typer.Option("--actuation", min=0, help="Actions take effect this many steps late.")]
 Seed = Annotated[int, typer.Option("--seed", "-s", min=0, help="Decides everything that is drawn.")]
 AsJson = Annotated[

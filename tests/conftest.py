@@ -29,6 +29,12 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
             item.add_marker("subprocess")
 
 
+def pytest_terminal_summary(config: pytest.Config) -> None:
+    """A failing run ends with the names of the failed tests and what they asserted, not cut off where a narrow terminal ends."""
+    writer = config.get_terminal_writer()
+    writer.fullwidth = max(writer.fullwidth, 240)
+
+
 def random_mdp(rng: np.random.Generator, S: int, A: int, H: int, **kind: bool) -> ol.TabularMDP:
     P, R, rho = random_instance(rng, S, A, H, **kind)
     return ol.TabularMDP(P, R, horizon=H, initial=rho)

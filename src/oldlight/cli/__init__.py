@@ -18,7 +18,7 @@ from typing import Annotated, Any
 
 import typer
 
-from oldlight.cli import links, problems, studies
+from oldlight.cli import problems, studies, links  # isort: skip  (--help lists the commands in this order)
 from oldlight.cli.shared import app, tell
 
 __all__ = ["app", "links", "main", "problems", "studies"]

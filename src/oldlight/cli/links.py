@@ -38,6 +38,7 @@ def trace(
 ) -> None:  # fmt: skip
     """A measured link: its delays, autocorrelation and loss, the law fitted at a control period, and how far independence is from it.
 
+    Examples:
     [dim]oldlight trace link.csv --period-ms 20 --deadline 3 --channel link.json[/dim]
     [dim]ping -c 1000 -i 0.02 robot | tee link.txt; oldlight trace link.txt[/dim]
     """
@@ -93,6 +94,7 @@ def on_testbed(
 ) -> None:  # fmt: skip
     """A plan on a real link: plant, relay and controller as processes that talk UDP on loopback; the return beside the prediction.
 
+    Examples:
     [dim]oldlight testbed sensing_chain --channel constant:2+loss:0.1 -n 500[/dim]
     [dim]oldlight testbed sensing_chain --channel constant:2 --link trace:link.csv@20 --period-ms 20 -n 50[/dim]
     """

@@ -47,7 +47,8 @@ PolicyName = Annotated[
     typer.Option("--policy", help="A name of `oldlight list`, module:function of a problem, or a file of plan --save."),
 ]
 Late = Annotated[int, typer.Option("--actuation", min=0, help="Actions take effect this many steps late.")]
-Seed = Annotated[int, typer.Option("--seed", "-s", min=0, help="Decides everything that is drawn.")]
+Seed = Annotated[int, typer.Option("--seed", "-s", min=0, help="Random seed.")]
+Episodes = Annotated[int, typer.Option("--episodes", "-n", min=1, help="How many episodes.")]
 AsJson = Annotated[
     str | None, typer.Option("--json", metavar="FILE", help='Write the rows as JSON; "-": to the terminal.')
 ]

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import sys
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
@@ -20,6 +19,7 @@ from oldlight.cli.shared import (
     said,
     targets,
     tell,
+    write_json,
 )
 
 if TYPE_CHECKING:
@@ -42,10 +42,9 @@ def trace(
     [dim]oldlight trace link.csv --period-ms 20 --deadline 3 --channel link.json[/dim]
     [dim]ping -c 1000 -i 0.02 robot | tee link.txt; oldlight trace link.txt[/dim]
     """
-    import json
     from pathlib import Path
 
-    from oldlight.checks import write_file, write_text
+    from oldlight.checks import write_file
     from oldlight.traces import read_trace, save_channel
 
     targets(channel, as_json, pictures=plot)
@@ -58,13 +57,7 @@ def trace(
             typer.echo(str(found))
         option = "--horizon" if str(error).endswith("horizon") else "--period-ms"
         raise typer.BadParameter(str(error), param_hint=option) from error
-    if as_json is not None:
-        data = {"trace": found.to_dict(), "fit": fitted.to_dict(deadline)}
-        text = json.dumps(data, indent=1, ensure_ascii=False) + "\n"
-        if as_json == "-":
-            sys.stdout.write(text)
-        else:
-            write_text(as_json, text)
+    write_json(as_json, {"trace": found.to_dict(), "fit": fitted.to_dict(deadline)})
     if as_json != "-":
         typer.echo(fitted.text(deadline))
     if channel is not None:
@@ -98,9 +91,6 @@ def on_testbed(
     [dim]oldlight testbed sensing_chain --channel constant:2+loss:0.1 -n 500[/dim]
     [dim]oldlight testbed sensing_chain --channel constant:2 --link trace:link.csv@20 --period-ms 20 -n 50[/dim]
     """
-    import json
-
-    from oldlight.checks import write_text
     from oldlight.control import Controller
     from oldlight.registry import policy_of
     from oldlight.testbed import relay_of, run_testbed
@@ -114,13 +104,9 @@ def on_testbed(
     chosen = said("--policy", policy_of, problem, policy)
     said("--policy", Controller, problem, chosen)
     found = run_testbed(problem, chosen, episodes=episodes, link=other, seed=seed, period_ms=period_ms, timeout=timeout)
-    if as_json is not None:
-        text = json.dumps(found.to_dict(), indent=1, ensure_ascii=False) + "\n"
-        if as_json == "-":
-            sys.stdout.write(text)
-            return
-        write_text(as_json, text)
-    typer.echo(str(found))
+    write_json(as_json, found.to_dict())
+    if as_json != "-":
+        typer.echo(str(found))
 
 
 def _positive(option: str, value: float | None) -> None:

@@ -13,6 +13,7 @@ from oldlight.cli.shared import (
     app,
     said,
     tell,
+    write_json,
 )
 
 if TYPE_CHECKING:
@@ -133,20 +134,13 @@ def status(
     [dim]oldlight status runs/study[/dim]
     """
     import dataclasses
-    import json
 
     need_extra("pydantic", "pyarrow")
     from oldlight.studies import status as status_of
 
     now = said("RUNS", status_of, folder)
     if as_json is not None:
-        text = json.dumps(dataclasses.asdict(now), indent=1, ensure_ascii=False) + "\n"
-        if as_json == "-":
-            sys.stdout.write(text)
-        else:
-            from oldlight.checks import write_text
-
-            write_text(as_json, text)
+        write_json(as_json, dataclasses.asdict(now))
         return
     typer.echo(str(now))
     for job in now.running:

@@ -50,7 +50,7 @@ MANY_ARGUMENTS = {  # of the commands: their options
     "planning/delay.py:Induction._backup",
     "planning/delay.py:_backup_dense",
 }
-SAME_NAMES = {"progress.py"}
+SAME_NAMES: set[str] = set()
 
 
 @cache

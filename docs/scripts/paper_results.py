@@ -44,9 +44,11 @@ def by_delay(found: Sequence[Result]) -> str:
         for channel in channels:
             runs = [r.run for r in cells if r.channel == channel]
             last = np.array([run.regret[-1] for run in runs])
-            end = 100 * np.mean([run.gaps[-1] for run in runs]) / runs[0].best
+            end = 100 * np.mean([run.shortfalls[-1] for run in runs]) / runs[0].best
             early = (
-                100 * np.mean([run.gaps[1000] for run in runs]) / runs[0].best if len(runs[0].gaps) > 1000 else np.nan
+                100 * np.mean([run.shortfalls[1000] for run in runs]) / runs[0].best
+                if len(runs[0].shortfalls) > 1000
+                else np.nan
             )
             growth = np.mean([run.growth() for run in runs])
             row.append(f"{last.mean():,.0f} ± {last.std(ddof=1):,.0f}; {end:.1f} %; {early:.1f} %; {growth:.2f}")

@@ -110,7 +110,7 @@ def gap(
             "channel": words,
             "full": found.full,
             "executable": found.impaired,
-            "gap": found.value,
+            "gap": found.gap,
             "% of full": 100 * found.relative,
         }
         if terms:
@@ -128,7 +128,8 @@ POLICIES = ("best", "uniform", "most-likely", "qmdp", "memoryless", "open-loop",
 
 def policy_of(problem: ImpairedMDP, name: str) -> Any:
     """A named policy, or one from a file."""
-    from oldlight.model.policies import FunctionPolicy, load_policy
+    from oldlight.model.policies import FunctionPolicy
+    from oldlight.model.policy_files import load_policy
     from oldlight.planning import heuristics, solve
 
     if name == "best":
@@ -147,8 +148,8 @@ def policy_of(problem: ImpairedMDP, name: str) -> Any:
     return load_policy(name)
 
 
-def _always(chances: tuple[float, ...], info: Any) -> tuple[float, ...]:
-    return chances
+def _always(answer: tuple[float, ...], info: Any) -> tuple[float, ...]:
+    return answer
 
 
 @app.command()
@@ -277,7 +278,7 @@ def _regret_row(name: str, runs: list[LearningRun]) -> dict[str, Any]:
         "runs": len(runs),
         "regret": float(np.mean(last)),
         "± sd over seeds": float(np.std(last, ddof=1)) if len(last) > 1 else None,
-        "last gap %": float(100 * np.mean([run.gaps[-1] for run in runs]) / abs(best)) if best else None,
+        "last gap %": float(100 * np.mean([run.shortfalls[-1] for run in runs]) / abs(best)) if best else None,
         "best value": best,
         "episodes/s": float(1 / np.mean([np.median(run.seconds) for run in runs])),
     }

@@ -16,7 +16,7 @@ import numpy as np
 
 from oldlight.control.memory import Memory
 from oldlight.control.policy_arrays import ACTIONS, ASKED, CHANCES, SEQUENCES, Tables
-from oldlight.model.policies import as_chances
+from oldlight.model.policies import as_probabilities
 
 
 @dataclass
@@ -180,7 +180,7 @@ class Asked:
 
     def choose(self) -> int:
         info = self.memory.information
-        chances = as_chances(self.policy.probabilities(info), self.n_actions, f"the policy at {tuple(info)}")
+        chances = as_probabilities(self.policy.probabilities(info), self.n_actions, f"the policy at {tuple(info)}")
         return bisect_right(_running(chances).tolist(), self.generator.random())
 
 

@@ -55,12 +55,30 @@ LEAP = 100_000  # ticks that may be skipped at once
 
 
 class Controller:
-    """`policy` on `problem`, event by event; see the module's text.
+    """A policy on a problem, event by event; see the module's text.
 
-    policy: a TablePolicy or BlackoutPolicy (what `solve` and the learners' `policy()` give), or any other executable policy, which
-        is then asked at every tick.
-    skipped: what the process does at a tick that nobody decided: this action, or if None the action before (the first, before
-        any). seed: for a policy that randomises.
+    Parameters
+    ----------
+    problem : ImpairedMDP
+        The process and its channel.
+    policy : Policy
+        A TablePolicy or BlackoutPolicy (what `solve` and the learners' `policy()` return), or any other executable policy, which is then
+        asked at every tick.
+    skipped : int, optional
+        What the process does at a tick that nobody decided: this action, or if None the action before (the first, before any).
+    seed : int, optional
+        Random seed for a policy that randomises.
+
+    Examples
+    --------
+    >>> import oldlight as ol
+    >>> problem = ol.ImpairedMDP(ol.instances.sensing_chain(0.8), "constant:1")
+    >>> controller = ol.Controller(problem, ol.solve(problem).policy)
+    >>> controller.act(), controller.step  # nothing has arrived yet
+    (2, 1)
+    >>> controller.observe(step=0, state=15)
+    >>> problem.mdp.actions[controller.act()]
+    'left'
     """
 
     def __init__(

@@ -39,19 +39,11 @@ from numpy.typing import NDArray
 
 from oldlight import checks, files
 from oldlight.model.channels.without_law import no_controller
-from oldlight.model.information import Layout
+from oldlight.model.information import Layout, same_layout
 from oldlight.model.link_information import PolicyOfNodes
 from oldlight.model.mdp import TabularMDP
-from oldlight.model.policies import (
-    BlackoutPolicy,
-    MarkovPolicy,
-    TablePolicy,
-    is_power,
-    made_for_another,
-    not_a_policy,
-    places,
-    same_layout,
-)
+from oldlight.model.policies import BlackoutPolicy, MarkovPolicy, TablePolicy, made_for_another, not_a_policy
+from oldlight.model.policy_files import places
 from oldlight.model.problem import ImpairedMDP, checked_problem
 
 Ints = NDArray[np.int64]
@@ -172,7 +164,7 @@ class Tables:
         if self.kind == SEQUENCES:
             rows, states, queues, steps = table.shape
             yield "table", (rows, states, steps) == (H + 1 if self.hold < 0 else 2, S, H)
-            yield "table", is_power(queues, A, self.late)
+            yield "table", checks.is_power(queues, A, self.late)
             return
         times = H if self.hold < 0 else self.hold + 1
         yield "offset", len(self.offset) == times
@@ -219,7 +211,7 @@ def tables_of(problem: ImpairedMDP, policy: Any) -> Tables:
     if isinstance(policy, TablePolicy):
         if problem.arrival_probability is not None or not same_layout(policy.layout, Layout.of(problem)):
             raise made_for_another(policy, problem)
-        kind, body = (ACTIONS, policy.actions) if policy.actions is not None else (CHANCES, policy.chances)
+        kind, body = (ACTIONS, policy.actions) if policy.actions is not None else (CHANCES, policy.action_probabilities)
         assert body is not None
         offset, root = policy.layout.offset, policy.layout.root
         if hold >= 0:

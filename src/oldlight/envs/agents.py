@@ -26,7 +26,7 @@ from oldlight.learners.base import LearnerLike, Setting, current_policy
 from oldlight.model.episode import Episode
 from oldlight.model.information import Information, Layout
 from oldlight.model.mdp import TabularMDP
-from oldlight.model.policies import Policy, as_chances, not_a_policy
+from oldlight.model.policies import Policy, as_probabilities, not_a_policy
 from oldlight.model.problem import ImpairedMDP
 
 Floats = NDArray[np.float64]
@@ -90,7 +90,7 @@ class _Stage:
             a = 0  # chosen too late to act: any will do
             if now + ahead < H:
                 known = information(shown, now + ahead)
-                chances = as_chances(policy.probabilities(known), A, f"the policy at {tuple(known)}")
+                chances = as_probabilities(policy.probabilities(known), A, f"the policy at {tuple(known)}")
                 a = int(chances.argmax()) if chances.max() == 1.0 else int(rng.choice(A, p=chances / chances.sum()))
             shown, reward, terminated, truncated, info = self.env.step(a)
             earned += float(reward)

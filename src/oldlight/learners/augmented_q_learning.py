@@ -36,7 +36,22 @@ from oldlight.model.policies import TablePolicy
 
 
 class AugmentedQLearning(Learner):
-    """Optimistic Q-learning on the augmented table; see the module's text."""
+    """Optimistic Q-learning on the augmented table; see the module's text.
+
+    Parameters
+    ----------
+    c : float
+        Bonus constant, ≥ 0.
+    pooled : bool
+        For stationary transitions: each sample serves the tables of all times.
+
+    Examples
+    --------
+    >>> import oldlight as ol
+    >>> problem = ol.ImpairedMDP(ol.instances.center_chain(0.8, n_states=4, n_actions=2), "constant:1")
+    >>> ol.learn(problem, ol.learners.AugmentedQLearning(), 20).done
+    20
+    """
 
     def __init__(self, c: float = 0.005, *, pooled: bool = False) -> None:
         self.c = checks.real("c", c)

@@ -248,16 +248,23 @@ def learn_seeds(
 
     Parameters
     ----------
-    problem, episodes
+    problem : ImpairedMDP
         As for `learn`.
-    make
+    make : function
         Makes a new learner; with several workers it must be importable (a class, or functools.partial of one).
-    seeds
+    episodes : int
+        As for `learn`.
+    seeds : iterable of seeds
         The seed of each run.
-    workers
+    workers : int
         How many processes; with 1, the runs are made in this one.
     **options
         Those of `learn`.
+
+    Returns
+    -------
+    list of LearningRun
+        In the order of the seeds.
 
     Raises
     ------

@@ -188,7 +188,23 @@ def _choose(greedy: NDArray[Any], info: Information) -> int:
 
 
 class MemorylessUCBVI(_Memoryless):
-    """UCBVI on the newest visible state; see the module's text."""
+    """UCBVI on the newest visible state; see the module's text.
+
+    Parameters
+    ----------
+    c : float
+        Bonus constant, ≥ 0.
+    aligned : bool
+        Learn from the true states once they are known, and still act on the newest visible one.
+    pooled : bool
+        For stationary transitions: what was counted at one time serves all of them.
+
+    Examples
+    --------
+    >>> import oldlight as ol
+    >>> ol.learners.MemorylessUCBVI(aligned=True)
+    MemorylessUCBVI(c=0.02, aligned=True, pooled=False)
+    """
 
     _kept = ("seen", "number", "paid", "paid_times")
 
@@ -242,7 +258,24 @@ class MemorylessUCBVI(_Memoryless):
 
 
 class MemorylessQLearning(_Memoryless):
-    """Optimistic Q-learning on the newest visible state; see the module's text."""
+    """Optimistic Q-learning on the newest visible state; see the module's text.
+
+    Parameters
+    ----------
+    c : float
+        Bonus constant, ≥ 0.
+    aligned : bool
+        Learn from the true states once they are known, and still act on the newest visible one.
+    pooled : bool
+        For stationary transitions: what was counted at one time serves all of them.
+
+    Examples
+    --------
+    >>> import oldlight as ol
+    >>> problem = ol.ImpairedMDP(ol.instances.center_chain(0.8), "loss:0.2")
+    >>> ol.learn(problem, ol.learners.MemorylessQLearning(), 20).done
+    20
+    """
 
     _kept = ("seen",)
 

@@ -47,9 +47,7 @@ one would run on a process of some size. The defaults, `DEFAULT`, were measured 
 nowhere else (docs/scripts/loss_learners.py --tune; docs/loss_learners.md has the figures): the largest constant whose
 regret, relative to the best constant's and averaged, is within 1.5 times the best. They carry no guarantee.
 
-**Options.** replan "doubling": a new plan when some N_h(s, a) has doubled since the last one (or is no longer 0);
-"full": after every episode. `pooled`: one count for all steps, for a stationary process ("alternating" then still lets
-θ differ between steps, a larger set). Actions whose values agree to 1e-12, or to the planner's own rounding where that
+Actions whose values agree to 1e-12, or to the planner's own rounding where that
 is coarser, are drawn from at random, for each information state that the plan reaches, once per plan.
 """
 
@@ -93,7 +91,31 @@ def left_to_earn(setting: Setting) -> Floats:
 
 
 class OptimisticPlanning(Learner):
-    """Algorithm 2; see the module's text. `counts[h, s, a, s2]` are N_h (one h if pooled)."""
+    """Algorithm 2 of the paper, for lost observations whose rate is known; see the module's text.
+
+    Parameters
+    ----------
+    oracle : "bonus" or "alternating"
+        How the joint maximum over policies and models is replaced.
+    c : float, optional
+        Constant of the radii; one that was measured for each oracle if None (docs/loss_learners.md).
+    replan : "doubling" or "full"
+        When some N_h(s, a) has doubled since the last plan (or is no longer 0), or after every episode.
+    pooled : bool
+        One count for all steps of a stationary process ("alternating" then still lets θ differ between steps, a larger set).
+    clip : "remaining" or "none"
+        Of "bonus": cut the value of a seen state at what is left to earn, or nothing but `estimate`, at H.
+    starts : int
+        Of "alternating": how many models it ascends from.
+
+    Examples
+    --------
+    >>> import oldlight as ol
+    >>> problem = ol.ImpairedMDP(ol.instances.sensing_chain(0.8, n_states=4, horizon=4), "loss:0.2")
+    >>> run = ol.learn(problem, ol.learners.OptimisticPlanning(), 20)
+    >>> bool(run.estimates[-1] >= run.best)  # optimistic
+    True
+    """
 
     def __init__(
         self,

@@ -160,10 +160,30 @@ def rarely_seen(seen: float) -> ImpairedMDP:
 
 
 def optimism_missing_printed(episodes: int, *, seen: float | None = None, c: float = 1.0, gamma: float = 0.1) -> Claim:
-    """P(Q^K < Q*) at the hidden state of step 1 of `rarely_seen`, exactly, against γ; λ = 2·log 2/K if None.
+    """P(Q^K < Q*) at the hidden state of step 1 of `rarely_seen`, exactly, against γ.
 
     The bonus is the printed one, c·H·(√(H·ι/N) + √(ι/K)), with N the episodes in which the state was hidden (all of them
-    count: say that what follows the last step is always seen). Where the state was never seen Q = H.
+    count: let what follows the last step always be seen). Where the state was never seen Q = H.
+
+    Parameters
+    ----------
+    episodes : int
+        K.
+    seen : float, optional
+        λ; 2·log 2/K if None.
+    c, gamma : float
+        Bonus constant, γ.
+
+    Returns
+    -------
+    Claim
+        left: the probability; right: γ.
+
+    Examples
+    --------
+    >>> from oldlight import paper
+    >>> paper.optimism_missing_printed(4000).holds
+    False
     """
     K = checks.whole("episodes", episodes, least=1)
     rate = 2 * math.log(2) / K if seen is None else checks.probability("seen", seen)
@@ -194,10 +214,33 @@ def hidden_action(seen: float = 0.5) -> ImpairedMDP:
 def proposition6(episodes: int, *, seen: float = 0.5, c: float = 1.0, gamma: float = 0.1, seed: int = 0) -> Claim:
     """Algorithm 2 on `hidden_action`, literally, for K episodes: how fast its regret grows, as a power of K.
 
-    left: x in R(K) = 2^x·R(K/2) of the regret; right: the same x of the printed bound, in which its constant cancels.
     The joint maximum over policies and models is found by hand. Each row of step 1 has its own place in the value, which
-    grows with the chance of state 0 next: it takes the upper end p̂ + c·√(Sι/N) (N = 0: 1). The row of step 0 is then one
+    grows with the probability of state 0 next: it takes the upper end p̂ + c·√(Sι/N) (N = 0: 1). The row of step 0 is then one
     number x = P(s_1 = 0), and the value is convex in it: it takes one of its two ends. Ties are broken at random.
+
+    Parameters
+    ----------
+    episodes : int
+        K.
+    seen : float
+        λ.
+    c : float
+        Constant of the confidence set.
+    gamma : float
+        γ.
+    seed : int
+        Random seed of the run.
+
+    Returns
+    -------
+    Claim
+        left: x in R(K) = 2^x·R(K/2) of the regret; right: the same x of the printed bound, in which its constant cancels.
+
+    Examples
+    --------
+    >>> from oldlight import paper
+    >>> paper.proposition6(200).holds
+    False
     """
     K = checks.whole("episodes", episodes, least=2)
     problem = hidden_action(seen)

@@ -75,8 +75,32 @@ def estimates(
     seed: int = 0,
     policy: Policy | None = None,
 ) -> Claim:
-    """The inequalities of the module's text, right sides times c, in `runs` runs of K episodes of `policy` (actions at random
-    if None)."""
+    """The inequalities of the module's text, right sides times c, in runs of a policy.
+
+    Parameters
+    ----------
+    problem : ImpairedMDP
+        Under delay, or loss alone.
+    episodes : int
+        K.
+    c, gamma : float
+        The constant, γ.
+    runs, seed : int
+        How many, and the random seed of the first.
+    policy : Policy, optional
+        Actions at random if None.
+
+    Returns
+    -------
+    Claim
+        left: the share of runs in which all of them hold; right: 1 − γ; `detail["rates"]`: how fast each estimate comes to the truth.
+
+    Examples
+    --------
+    >>> import oldlight as ol
+    >>> ol.paper.estimates(ol.ImpairedMDP(ol.instances.dichotomy(1), "loss:0.2"), 100).holds
+    True
+    """
     K = checks.whole("episodes", episodes, least=1)
     checks.whole("runs", runs, least=1)
     A = problem.n_actions

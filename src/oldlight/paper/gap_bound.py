@@ -163,20 +163,58 @@ def _worst(claims: list[Claim]) -> Claim:
 
 
 def proposition4(problem: ImpairedMDP) -> Claim:
-    """gap(s_1) and its bound for the two optimal policies that planning returns, for the s_1 where the bound has least room."""
+    """gap(s_1) and its bound for the two optimal policies that planning returns.
+
+    Parameters
+    ----------
+    problem : ImpairedMDP
+        The process and its channel.
+
+    Returns
+    -------
+    Claim
+        left: the gap; right: the bound, for the s_1 where it leaves the least room.
+
+    Examples
+    --------
+    >>> from oldlight import paper
+    >>> from oldlight.paper.counterexamples import mirror
+    >>> print(paper.proposition4(mirror(2)))
+    Proposition 4: 0.375 ≤ 0 fails
+    """
     found = []
     for one in each_start(problem):
         price = gap(one, max_states=ALL_STATES)
         detail = {"e1": price.e1.tolist(), "e2": price.e2.tolist(), "first states": len(each_start(problem))}
-        found.append(Claim("Proposition 4", price.value, price.bound, price.value <= price.bound + EQUAL, detail))
+        found.append(Claim("Proposition 4", price.gap, price.bound, price.gap <= price.bound + EQUAL, detail))
     return _worst(found)
 
 
 def proposition4_ties(problem: ImpairedMDP, *, limit: int = 32, mixtures: int = 8, seed: int = 0) -> Claim:
-    """For every pair of optimal policies: right is the smallest bound among all pairs, and `detail` the pairs.
+    """Proposition 4 for every pair of optimal policies, for the s_1 where the bound leaves the least room.
 
-    Deterministic ones up to `limit` on each side, then `mixtures` random mixtures of them (randomised at each state), for
-    the s_1 where the bound has least room.
+    Parameters
+    ----------
+    problem : ImpairedMDP
+        The process and its channel.
+    limit : int
+        The most deterministic policies on each side.
+    mixtures : int
+        Random mixtures of them (randomised at each state) beside these.
+    seed : int
+        Random seed of the selection.
+
+    Returns
+    -------
+    Claim
+        left: the gap; right: the smallest bound among all pairs, which `detail` counts.
+
+    Examples
+    --------
+    >>> from oldlight import paper
+    >>> from oldlight.paper.counterexamples import blind_coin
+    >>> paper.proposition4_ties(blind_coin()).holds
+    False
     """
     return _worst([_ties(one, limit, mixtures, seed) for one in each_start(problem)])
 
@@ -200,11 +238,11 @@ def _ties(problem: ImpairedMDP, limit: int, mixtures: int, seed: int) -> Claim:
     worst, sure = float(found.min()), float(found[: plain[0], : plain[1]].min())
     detail = {
         "pairs": found.size,
-        "pairs that fail": int((found < price.value - EQUAL).sum()),
+        "pairs that fail": int((found < price.gap - EQUAL).sum()),
         "smallest bound, deterministic": sure,
         "ties": plain != (1, 1),
     }
-    return Claim("Proposition 4, every optimal policy", price.value, worst, price.value <= worst + EQUAL, detail)
+    return Claim("Proposition 4, every optimal policy", price.gap, worst, price.gap <= worst + EQUAL, detail)
 
 
 def _mixture(choices: Choices, A: int, rng: np.random.Generator) -> dict[Information, Floats]:
@@ -218,7 +256,25 @@ def _mixture(choices: Choices, A: int, rng: np.random.Generator) -> dict[Informa
 
 
 def proposition4_repaired(problem: ImpairedMDP) -> Claim:
-    """The gap against Σ_h E_{τ ~ ρ_h^QMDP}[ E_b[max_a Q*] − max_a E_b[Q*] ]; `detail` has the value of QMDP."""
+    """The gap against Σ_h E_{τ ~ ρ_h^QMDP}[ E_b[max_a Q*] − max_a E_b[Q*] ], a bound that holds.
+
+    Parameters
+    ----------
+    problem : ImpairedMDP
+        The process and its channel.
+
+    Returns
+    -------
+    Claim
+        left: the gap; right: the bound; `detail` has the value of QMDP.
+
+    Examples
+    --------
+    >>> from oldlight import paper
+    >>> from oldlight.paper.counterexamples import mirror
+    >>> paper.proposition4_repaired(mirror(2)).holds
+    True
+    """
     price = gap(problem)
     plain = solve(unimpaired(problem))
     known: dict[tuple[int, int], Floats] = {}
@@ -244,4 +300,4 @@ def proposition4_repaired(problem: ImpairedMDP) -> Claim:
         value += weight * float(current(problem, info) @ problem.mdp.rewards[info.h][:, choose(info)])
     same = abs(price.full - value - right) <= 1e-9
     detail = {"QMDP": value, "V*_full − V^QMDP = right": same}
-    return Claim("Proposition 4, repaired", price.value, right, price.value <= right + EQUAL and same, detail)
+    return Claim("Proposition 4, repaired", price.gap, right, price.gap <= right + EQUAL and same, detail)

@@ -47,7 +47,7 @@ from numpy.typing import NDArray
 from oldlight import checks
 from oldlight.machine import default_limit, format_bytes
 from oldlight.model.information import Information, Layout, beginnings, decode, encode, settled_late
-from oldlight.model.policies import Policy, chances_of
+from oldlight.model.policies import Policy, probabilities_at
 from oldlight.model.problem import ImpairedMDP, checked_problem
 
 Floats = NDArray[np.float64]
@@ -148,7 +148,7 @@ def policy_value(model: AugmentedMDP, policy: Policy) -> float:
         pairs = np.zeros(model.rewards.shape)  # the chance of (i, a) at this step
         pairs[:, 0] = law  # any action will do where there is no choice
         for i in np.flatnonzero((law > 0) & open_to_choice).tolist():
-            pairs[i] = law[i] * chances_of(model.problem, policy, model.information(i))  # type: ignore[arg-type]
+            pairs[i] = law[i] * probabilities_at(model.problem, policy, model.information(i))  # type: ignore[arg-type]
         total += float((pairs * model.rewards).sum())
         law = model.transitions.T @ pairs.reshape(-1)
     return total

@@ -27,7 +27,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from oldlight.model.information import Information, beginnings, settled_late
-from oldlight.model.policies import Policy, chances_of
+from oldlight.model.policies import Policy, probabilities_at
 from oldlight.model.problem import ImpairedMDP
 from oldlight.planning.delay import action_type
 from oldlight.planning.loss import advance
@@ -108,7 +108,7 @@ class Walk:
 
     def _ask(self, h: int, group: Group) -> Floats:
         """The chances of the actions, axes (row, a)."""
-        return np.array([chances_of(self.problem, self.policy, info) for info in group.information(h)])
+        return np.array([probabilities_at(self.problem, self.policy, info) for info in group.information(h)])
 
     def _law(self, group: Group, rows: slice = slice(None)) -> Floats:
         """P(τ, s_t = s) of rows whose mass is a number: axes (row, s); of s_0 where nothing was seen."""

@@ -19,7 +19,7 @@ from oldlight.model.policies import (
     MarkovPolicy,
     Policy,
     TablePolicy,
-    as_chances,
+    as_probabilities,
     made_for_another,
     not_a_policy,
 )
@@ -53,7 +53,7 @@ def decide(problem: ImpairedMDP, policy: Any, info: LinkInformation) -> Floats:
     """What is done on `info`: what was under way before the start, then what the policy says, checked."""
     if info.h < problem.actuation:
         return np.asarray(np.eye(problem.n_actions)[problem.pending[info.h]])
-    return as_chances(policy.probabilities(info), problem.n_actions, f"the policy at {tuple(info)}")
+    return as_probabilities(policy.probabilities(info), problem.n_actions, f"the policy at {tuple(info)}")
 
 
 class LinkEpisodes:

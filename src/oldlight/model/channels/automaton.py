@@ -45,17 +45,27 @@ class Ticks(NamedTuple):
 
 
 class ChannelAutomaton:
-    """A link that does not depend on the process, for `horizon` steps; see the module's text.
+    """What an agent knows of a link that does not depend on the process, for `horizon` steps; see the module's text.
 
-    nodes: the names of the nodes, any hashable objects, each once.
-    start: the ticks into time 0, a list of (probability, node, age); the age is 0, or NOTHING_NEWER when s_0 is not seen at
-        once. (An age m > 0 means that s_{−m} and the actions since are known: a warm start.)
-    ticks: for each node its list of (probability, node, age); empty for a node that is only reached at the last time.
-    merging: 0, or the total variation within which nodes were merged (see `oldlight.model.channels.hidden`).
+    Parameters
+    ----------
+    nodes : iterable of hashable
+        The names of the nodes, each once.
+    start : iterable of (probability, node, age)
+        The ticks into time 0. The age is 0, or NOTHING_NEWER when s_0 is not seen at once. (An age m > 0 means that s_{−m} and the
+        actions since are known: a warm start.)
+    ticks : iterable of iterables of (probability, node, age)
+        The ticks of each node; empty for a node that is only reached at the last time.
+    horizon : int
+        H.
+    merging : float
+        0, or the total variation within which nodes were merged (see `oldlight.model.channels.hidden`).
 
+    Examples
+    --------
+    >>> from oldlight.model.channels import NOTHING_NEWER, ChannelAutomaton
     >>> every_second = {"now": [(1.0, "later", NOTHING_NEWER)], "later": [(1.0, "now", 0)]}
-    >>> link = ChannelAutomaton.explore([(1.0, "now", 0)], every_second.__getitem__, horizon=10)
-    >>> link
+    >>> ChannelAutomaton.explore([(1.0, "now", 0)], every_second.__getitem__, horizon=10)
     ChannelAutomaton(2 nodes, 2 ticks, longest delay 0, horizon 10)
     """
 

@@ -14,11 +14,22 @@ from oldlight.model.channels.pmfs import pmf_of, written
 
 
 class FIFODelay(Channel):
-    """Each observation takes a delay of its own from `delays` (a pmf or {steps: probability}), but none is delivered before
-    those that were sent earlier; several may be delivered at once, so the delay recovers.
+    """Each observation takes a delay of its own, but none is delivered before those that were sent earlier; several may be delivered at once,
+    so the delay recovers.
 
     At age m the observation of step t + 1 is under way for m steps; with probability g = P(X = m | X ≥ m) it is there at the
     next tick, and with it every later one up to the first that is not: a node is an age.
+
+    Parameters
+    ----------
+    delays : array_like or {steps: probability}
+        The pmf of the delay X.
+
+    Examples
+    --------
+    >>> from oldlight import FIFODelay
+    >>> FIFODelay({0: 0.5, 2: 0.5}).automaton(horizon=10)
+    ChannelAutomaton(3 nodes, 6 ticks, longest delay 2, horizon 10)
     """
 
     def __init__(self, delays: ArrayLike | Mapping[int, float]) -> None:

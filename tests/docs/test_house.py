@@ -184,6 +184,12 @@ def test_every_file_has_its_place() -> None:
     assert [path for path in empty if path.name not in ("py.typed", "__init__.py")] == []
 
 
+def test_no_page_names_a_folder_of_one_machine() -> None:
+    """A path into somebody's environment is wrong everywhere else, and a test that compares with it passes on one machine only."""
+    texts = [ROOT / name for name in tracked() if name.endswith((".md", ".toml", ".yml")) and (ROOT / name).exists()]
+    assert [path.name for path in texts if "site-packages" in path.read_text(encoding="utf-8")] == []
+
+
 def test_the_import_rule_names_every_package() -> None:
     top = {Path(file).parts[0].removesuffix(".py") for file in sources()}
     (layers,) = (contract["layers"] for contract in RULE["contracts"] if contract["type"] == "layers")

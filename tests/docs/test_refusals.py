@@ -13,6 +13,7 @@ import functools
 import os
 import re
 import sys
+import sysconfig
 import tempfile
 from collections.abc import Iterator
 from pathlib import Path
@@ -53,9 +54,9 @@ INSIDE = {"_tail", "_note"}  # functions whose refusal only the library's own co
 
 
 def says(error: BaseException) -> str:
-    """As Python prints it; a KeyError without the quotes."""
-    words = error.args[0] if isinstance(error, KeyError) else error
-    return f"{type(error).__name__}: {words}"
+    """As Python prints it; a KeyError without the quotes, and the folder of installed packages as `…`, because it differs from machine to machine."""
+    words = str(error.args[0] if isinstance(error, KeyError) else error)
+    return f"{type(error).__name__}: {words.replace(sysconfig.get_path('purelib'), '…')}"
 
 
 @functools.cache

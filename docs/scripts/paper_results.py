@@ -1,7 +1,7 @@
 """The results of `oldlight paper` as documentation: python docs/scripts/paper_results.py RUNS docs/paper
 
 Writes the figures (SVG) into the folder, and the tables and sentences with numbers into docs/paper.md beside it, each between its
-marks `<!-- NAME -->` and `<!-- end -->`; prints the tables of docs/learning.md and of the statements. Of a study that is not finished, the parts whose
+marks `<!-- NAME -->` and `<!-- end -->`; prints the tables of docs/learning.md. Of a study that is not finished, the parts whose
 blocks are.
 """
 
@@ -73,7 +73,7 @@ def paired(found: Sequence[Result], one: str, other: str) -> str:
 def parts(block: dict[str, list[Result]]) -> dict[str, str]:
     """What docs/paper.md shows of the blocks that are there, by the name of its marks."""
     cells = {r.id for found in block.values() for r in found}
-    made = {"cells": f"{len(cells)} cells."}
+    made = {"cells": f"{len(cells)} cells.", "statements": markdown(*as_rows(statements()))}
     if all(name in block for name in ("figure", "printed", "known law", "fixed D")):
         figure, grown = block["figure"], growth(block["figure"], block["fixed D"])
         made |= {
@@ -120,7 +120,6 @@ def main(runs: Path, out: Path) -> None:
     block = whole_blocks(runs)
     told = out.with_suffix(".md")
     print(write_text(told, filled(told.read_text(encoding="utf-8"), parts(block))))
-    print(markdown(*as_rows(statements())))
     if learners := block.get("learners"):
         print(by_delay(learners), paired(learners, "DelayedUCBVI", "PosteriorSampling"), sep="\n\n")
         print(paired(learners, "DelayedUCBVI, pooled", "PosteriorSampling, pooled"))

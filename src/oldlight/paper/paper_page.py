@@ -307,7 +307,7 @@ def _diagrams(page: Page) -> None:
 
 
 def _statements(page: Page, found: Sequence[Result]) -> None:
-    page.section("Each statement of the paper, and what the computer says")
+    page.section("Each statement of the paper, and the verdict")
     titles, rows = as_rows(statements(_measured(found)))
     page.table(
         Table(titles, rows, "Figures were computed when this page was made. docs/statements.md has the reasons.")

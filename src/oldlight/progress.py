@@ -12,10 +12,10 @@ PATIENCE = 2.0  # seconds
 
 
 @contextmanager
-def shown(
+def progress_bar(
     progress: bool | Callable[[int, int], None] | None, title: str
 ) -> Iterator[Callable[[int, int], None] | None]:
-    """What to call with (done, of); a bar is drawn if wanted, and taken away at the end."""
+    """The callback(done, total), or None; a bar is drawn if wanted, and taken away at the end."""
     if progress is False or (progress is None and not sys.stderr.isatty()):
         yield None
         return
@@ -26,7 +26,7 @@ def shown(
     bar: Any = None
     task: Any = None
 
-    def tell(done: int, of: int) -> None:
+    def callback(done: int, total: int) -> None:
         nonlocal bar, task
         if bar is None and time.perf_counter() - began >= (0 if progress else PATIENCE):
             from rich.console import Console
@@ -34,12 +34,12 @@ def shown(
 
             bar = Progress(console=Console(stderr=True), transient=True)
             bar.start()
-            task = bar.add_task(title, total=of)
+            task = bar.add_task(title, total=total)
         if bar is not None:
-            bar.update(task, completed=done, total=of)
+            bar.update(task, completed=done, total=total)
 
     try:
-        yield tell
+        yield callback
     finally:
         if bar is not None:
             bar.stop()

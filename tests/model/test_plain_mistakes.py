@@ -19,7 +19,7 @@ R = np.eye(2)
 
 @pytest.mark.parametrize("given", [0.1, [0.1, 0.2], np.array([0.1])])
 def test_a_loss_says_what_its_number_is(given: Any) -> None:
-    with pytest.raises(TypeError, match=r"rate=.* lost.*seen=.* seen"):
+    with pytest.raises(TypeError, match=r"rate=.* loss rate.*seen=.* arrival probability"):
         ol.Loss(given)
     with pytest.raises(TypeError, match=r"rate="):
         ol.Loss(given, rate=0.2)

@@ -59,7 +59,7 @@ class Tables:
     kind: "actions" (table[index]), "chances" (table[index, a]), "sequences" (table[row, s, q, j]), or "asked" (no table).
     offset[h, m, δ], root[h]: where the blocks of a table begin, −1 where there is none. late: the constant delay of sequences.
     likely[h, s, a]: the most likely next state (one h if it does not matter); first_state: the most likely one of step −warmup.
-    hold: where the plan's clock stands still, −1 for an episode that ends at H; why_it_ends says why.
+    hold: where the plan's clock stands still, −1 for an episode that ends at H; why_it_ends is the reason.
     """
 
     kind: str

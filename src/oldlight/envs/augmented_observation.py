@@ -13,7 +13,7 @@ what it has done since. An image is not made a vector: see `IMAGE`. Each class t
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal
 
 import gymnasium as gym
 import numpy as np
@@ -141,7 +141,9 @@ class _Part:
 class AugmentedObservation(gym.ObservationWrapper[Any, Any, Any], RecordConstructorArgs):
     """One environment's Dict as one vector; see the module's text. `channel` is that of the environment inside."""
 
-    def __init__(self, env: gym.Env[Any, Any], kind: str = "box", keys: Sequence[str] | None = None) -> None:
+    def __init__(
+        self, env: gym.Env[Any, Any], kind: Literal["box", "multidiscrete"] = "box", keys: Sequence[str] | None = None
+    ) -> None:
         if isinstance(env, VectorEnv):
             raise TypeError(
                 "AugmentedObservation wraps one environment; for a vector there is AugmentedVectorObservation"
@@ -167,7 +169,12 @@ class AugmentedObservation(gym.ObservationWrapper[Any, Any, Any], RecordConstruc
 class AugmentedVectorObservation(_VectorWrapper, RecordConstructorArgs):
     """A vector environment's Dict as one matrix, in all three autoreset modes; see the module's text."""
 
-    def __init__(self, env: VectorEnv[Any, Any, Any], kind: str = "box", keys: Sequence[str] | None = None) -> None:
+    def __init__(
+        self,
+        env: VectorEnv[Any, Any, Any],
+        kind: Literal["box", "multidiscrete"] = "box",
+        keys: Sequence[str] | None = None,
+    ) -> None:
         RecordConstructorArgs.__init__(self, kind=kind, keys=None if keys is None else list(keys))
         VectorWrapper.__init__(self, env)
         self._flattening = Flattening(env.single_observation_space, kind, keys)

@@ -6,7 +6,7 @@ Documentation in Gymnasium's headings: docs/envs.md.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any, ClassVar
+from typing import Any, ClassVar, Literal, Unpack
 
 import gymnasium as gym
 import numpy as np
@@ -14,7 +14,7 @@ import numpy as np
 from oldlight import checks, instances
 from oldlight.envs.outside import take_channel, wrappers_around
 from oldlight.envs.rendering import Scene, ansi, rgb_array
-from oldlight.envs.tabular_setup import LINK, Process, plain_spec, refuse_channel, split_keywords
+from oldlight.envs.tabular_setup import LINK, LinkOptions, Process, plain_spec, refuse_channel, split_keywords
 from oldlight.model.channels import Channel
 from oldlight.model.mdp import TabularMDP
 from oldlight.model.problem import ImpairedMDP
@@ -29,7 +29,11 @@ class TabularEnv(gym.Env[Any, Any]):
     metadata: dict[str, Any] = {"render_modes": ["ansi", "rgb_array"], "render_fps": 2}  # noqa: RUF012
 
     def __init__(
-        self, mdp: TabularMDP | Mapping[str, Any] | str, *, render_mode: str | None = None, **link: Any
+        self,
+        mdp: TabularMDP | Mapping[str, Any] | str,
+        *,
+        render_mode: Literal["ansi", "rgb_array"] | None = None,
+        **link: Unpack[LinkOptions],
     ) -> None:
         if render_mode is not None:
             checks.one_of("render_mode", render_mode, self.metadata["render_modes"])

@@ -8,7 +8,7 @@ begins new episodes where the mask says so and leaves the others, their random s
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any, ClassVar
+from typing import Any, ClassVar, Literal, Unpack
 
 import gymnasium as gym
 import numpy as np
@@ -20,7 +20,7 @@ from numpy.typing import NDArray
 from oldlight import checks, instances
 from oldlight.envs.rendering import Scene, ansi, rgb_array
 from oldlight.envs.tabular import TabularEnv
-from oldlight.envs.tabular_setup import LINK, Process, plain_spec, refuse_channel, split_keywords
+from oldlight.envs.tabular_setup import LINK, LinkOptions, Process, plain_spec, refuse_channel, split_keywords
 from oldlight.model.channels import Channel
 from oldlight.model.mdp import TabularMDP
 from oldlight.model.problem import ImpairedMDP
@@ -39,9 +39,9 @@ class TabularVectorEnv(VectorEnv[Any, Any, Any]):
         mdp: TabularMDP | Mapping[str, Any] | str,
         *,
         num_envs: int = 1,
-        autoreset_mode: AutoresetMode | str = AutoresetMode.NEXT_STEP,
-        render_mode: str | None = None,
-        **link: Any,
+        autoreset_mode: AutoresetMode | Literal["NextStep", "SameStep", "Disabled"] = AutoresetMode.NEXT_STEP,
+        render_mode: Literal["ansi", "rgb_array"] | None = None,
+        **link: Unpack[LinkOptions],
     ) -> None:
         if not isinstance(autoreset_mode, AutoresetMode):
             autoreset_mode = AutoresetMode(checks.one_of("autoreset_mode", autoreset_mode, MODES))

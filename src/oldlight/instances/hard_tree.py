@@ -10,7 +10,7 @@ paper's 1-based numbers are in brackets.
 - leaf: to S_g with probability 1/2, else to S_b, whatever the action; but at (h*, ℓ*, a*) to S_g with 1/2 + ε.
 - reward 1 per step in S_g from step D + m on [h ≥ D + m + 1], nothing else.
 
-The paper says that the way from the root to a leaf takes m steps, with a tree of A^{m−1} leaves, that is m levels; one
+In the paper the way from the root to a leaf takes m steps, in a tree of A^{m−1} leaves, that is m levels; one
 of the two must give. Here the m steps lead *from S_w* to a leaf: one to the root, m − 1 down the tree. Then leaving S_w
 at step w puts a leaf at step w + m, the D choices of w give exactly h* ∈ {m, .., D + m − 1} [{1 + m, .., D + m}; the
 paper prints the two ends only], and whoever left in time is absorbed when the reward begins. So, for 0 ≤ ε ≤ 1/2,

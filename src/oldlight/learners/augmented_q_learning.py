@@ -12,7 +12,7 @@ each of its moves (τ_h, a, τ_{h+1}), the last first, so that what is learnt at
 
 and the same for G(s, q1..qj), where there is nothing to choose: G(s, q1) = r_{H−1}(s, q1) is known, and at the last
 time Q(τ, a) is G of the queue with a at its end. M_τ is what can still be earned, and the value of a pair that was
-never met. Where the support of the delay law says that nothing can arrive yet, Q is V of what follows, without bonus.
+never met. Where by the support of the delay law nothing can arrive yet, Q is V of what follows, without bonus.
 (Jin et al. go through an episode forwards; their optimism rests on V* alone, so the order is free. They clip at H.)
 
 pooled: for stationary transitions, every move is taken as one of every time h at which its cell can stand, with the

@@ -21,7 +21,7 @@ Only cells that were met take any work, and of those only the ones whose counts 
 since the last plan: the others would come out the same.
 
 Rewards are known, and zero before step 0. Where nothing has to be learned there is no bonus: at the last step of all,
-and where the support of the delay law says that nothing can arrive yet. Ties (closer than 1e-12) are broken at random
+and where by the support of the delay law nothing can arrive yet. Ties (closer than 1e-12) are broken at random
 by the run's generator, whenever a cell is computed. A cell that was not met keeps a draw from the start, and a cell
 that was not computed again its last one: nobody has acted on it since, so that has the same law as a fresh draw.
 

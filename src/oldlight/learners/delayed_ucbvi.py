@@ -26,7 +26,7 @@ not, both in [0, H−1],
    fails with probability at most 2γ·D·exp(ι − 2c²Dι), at most γ/2 too (D ≥ 2; for D = 1 no delay is random).
 So c = √(½ + log 2/(Dι)) < 1 is enough for S·A·H·K/γ ≥ 8. Pooled counts have H times as many f and N: c = 1 is enough. A warm
 start has rows before step 0: the same if its delay is below H. With law="estimated" the bonus before anything is seen is
-c·H·√(Dι)·(1/√k + 1/√n_h): all k episodes tell of rho, and the n_h that were still waiting at time h of the first delay.
+c·H·√(Dι)·(1/√k + 1/√n_h): all k episodes count for rho, and the n_h that were still waiting at time h of the first delay.
 `oldlight.paper.optimism` checks all this on runs.
 
 The default c is the one that learns in the numbers of episodes that people run; it was chosen on other processes than any

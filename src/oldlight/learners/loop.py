@@ -39,7 +39,7 @@ from oldlight.model.episode import Episode
 from oldlight.model.policies import Policy
 from oldlight.model.problem import ImpairedMDP, checked_problem
 from oldlight.planning import solve
-from oldlight.progress import shown
+from oldlight.progress import progress_bar
 from oldlight.random_streams import Seed, seed_number
 from oldlight.simulation import CHUNK, Draws, World
 
@@ -72,9 +72,9 @@ def learn(
     evaluate
         "exact": each policy is valued exactly, unless that would be far too much work: a policy that randomises behind loss and has to be
         asked at more than some 10,000 information states is valued by played episodes (see `learners.policy_evaluator`). "sampled": all
-        are. `run.sampled` says how many values were sampled, and `run.half_widths` carries their 95% intervals.
+        are. `run.sampled` is how many values were sampled, and `run.half_widths` carries their 95% intervals.
     every
-        Value the policy of every n-th episode only; those between take the value before them, and the run says so.
+        Value the policy of every n-th episode only; those between take the value before them, and `run.every` is n.
     best
         The value of the best executable policy, if it is known already (else it is planned first).
     failure
@@ -126,7 +126,7 @@ def _run_episodes(episodes: _Episodes, checkpoint: Checkpoint | None, progress: 
     """The episodes that are left; Ctrl-C ends them after the last complete one."""
     run, reported = episodes.run, 0.0
     try:
-        with shown(progress, run.learner) as callback:
+        with progress_bar(progress, run.learner) as callback:
             for k in range(run.done, run.episodes):
                 episodes.one(k)
                 if checkpoint is not None:
@@ -301,7 +301,7 @@ def _in_processes(tasks: list[tuple[Any, ...]], workers: int) -> list[LearningRu
     stopped: KeyboardInterrupt | None = None
     try:
         while left or running:
-            if stopped is not None:  # again and again: a worker that begins does not hear it yet
+            if stopped is not None:  # again and again: a worker that begins does not receive it yet
                 for worker in active_children():
                     if worker.pid is not None:
                         os.kill(worker.pid, signal.SIGINT)
@@ -328,7 +328,7 @@ def _in_processes(tasks: list[tuple[Any, ...]], workers: int) -> list[LearningRu
 
 
 def _in_worker(task: tuple[Any, ...]) -> LearningRun | None:
-    """A run in a worker process, which hears the first SIGINT of its run and ignores every other; None: it had not begun."""
+    """A run in a worker process, which handles the first SIGINT of its run and ignores every other; None: it had not begun."""
 
     def stop(number: int, frame: Any) -> None:
         signal.signal(signal.SIGINT, signal.SIG_IGN)

@@ -1,6 +1,6 @@
 """`LossUCBVI`: Algorithm 3 of the paper, for lost observations whose rate is not known.
 
-Steps are counted from 0 (the paper counts from 1): s_h is the state of step h = 0..H−1, λ_h the chance that it is seen.
+Steps are counted from 0 (the paper counts from 1): s_h is the state of step h = 0..H−1, λ_h its arrival probability.
 The information state is τ_h = (t, s_t, a_t..a_{h−1}): the newest seen state and the actions since, or all actions if
 nothing was seen. K episodes, failure probability γ, ι = log(S·A·H·K/γ), rewards in [0, 1] and known.
 

@@ -96,7 +96,7 @@ class PolicyEvaluator:
             return 0.0
         asked = FunctionPolicy(
             lambda info: probabilities_at(problem, policy, info), problem.n_actions
-        )  # it is not told s
+        )  # it does not know s
         wide = 0.0
         for s in np.flatnonzero(problem.initial > 0).tolist():
             found = self._evaluate(_from_state(problem, s), asked, seed)

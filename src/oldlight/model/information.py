@@ -173,14 +173,14 @@ def moves(problem: ImpairedMDP, info: Information, a: int) -> Iterator[tuple[flo
     law, seen = problem.law, problem.arrival_probability
     if seen is not None:
         u = h + 1 - settled_late(problem)  # the step that is settled at time h + 1
-        chance = float(seen[u]) if u >= 0 else 0.0
-        if chance > 0:
+        arrives = float(seen[u]) if u >= 0 else 0.0
+        if arrives > 0:
             begin, b = newest(problem, info)
             b = push(problem, b, begin, longer[: u - begin])
             for s2 in np.flatnonzero(b > 0).tolist():
-                yield chance * float(b[s2]), Information(h + 1, u, s2, longer[u - begin :], 0)
-        if chance < 1:
-            yield 1.0 - chance, Information(h + 1, t, s, longer, waited + 1)
+                yield arrives * float(b[s2]), Information(h + 1, u, s2, longer[u - begin :], 0)
+        if arrives < 1:
+            yield 1.0 - arrives, Information(h + 1, t, s, longer, waited + 1)
         return
     if t is None or s is None:
         theta = float(law.first_hazard[h + 1])

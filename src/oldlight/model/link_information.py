@@ -54,7 +54,7 @@ class PolicyOfNodes(ABC):
 
     @abstractmethod
     def probabilities(self, info: Any) -> Floats:
-        """The chance of each action."""
+        """The probability of each action."""
 
     @abstractmethod
     def fits(self, problem: ImpairedMDP) -> bool:
@@ -62,7 +62,7 @@ class PolicyOfNodes(ABC):
 
 
 def law_of_state(mdp: TabularMDP, info: LinkInformation, steps: int, initial: Floats | None = None) -> Floats:
-    """The law of s_{t + steps} (of s_steps when nothing has been seen), from what `info` says and its first `steps` actions."""
+    """The law of s_{t + steps} (of s_steps when nothing has been seen), from `info` and its first `steps` actions."""
     if info.t is None:
         b = mdp.initial if initial is None else initial
     else:

@@ -274,7 +274,7 @@ class TabularMDP:
             found = held.shape("transitions")
             if found[-2:] != (A, S):
                 raise files.UnreadableFile(
-                    f"{text_path} says {S} states and {A} actions, but {source} has transitions of shape {found}: the two "
+                    f"{text_path} has {S} states and {A} actions, but {source} has transitions of shape {found}: the two "
                     "files do not belong together"
                 )
             parts: dict[str, Any] = {
@@ -288,7 +288,7 @@ class TabularMDP:
 
 
 def _head(path: Path) -> dict[str, Any]:
-    """What the TOML file of a process says, checked."""
+    """What the TOML file of a process holds, checked."""
     head = files.read_toml(path, "process file")
     if head.get("kind") != "oldlight.TabularMDP":
         raise files.UnreadableFile(f"{path}: kind is {head.get('kind')!r}, expected 'oldlight.TabularMDP'")

@@ -5,7 +5,7 @@
 *Warm start* (``start="warm"`` or ``WarmStart()``, Section 6 of the paper). Constant delay d: before step 0 the process has already
 run d steps from a uniform state under uniform actions, with the transitions of step 0 and without reward; at time 0 the
 agent knows (s_{−d}, a_{−d}..a_{−1}), and from then on every observation is d late. For a delay law whose first
-observation comes at once, and for loss, warm means: s_0 is uniform, and seen as the law says; so too for a channel without a
+observation comes at once, and for loss, warm means: s_0 is uniform, and seen after the delay of the law; so too for a channel without a
 delay law whose first observation comes at once, or that never delays. Other laws are refused.
 
 *Late actions* (``actuation=k``): the action chosen at time h acts at step h + k. Knowing observations d late and acting k late

@@ -1,8 +1,7 @@
-"""The paper's propositions as programs: each function computes both sides for given inputs and says what it found.
+"""The paper's propositions as programs: each function computes both sides for given inputs and returns what it found.
 
-`Claim(name, left, right, holds, detail, relation)`: "left relation right" is what the paper asserts, `holds` whether
-the numbers agree with it (equalities to 1e-10), `detail` the numbers behind it. A claim that fails is a result, not an
-error. What was found on many inputs is in docs/statements.md. Steps are counted from 0, the paper's from 1.
+Equalities are compared to 1e-10. A claim that fails is a result, not an error; docs/statements.md has what was found on many inputs.
+Steps are counted from 0, the paper's from 1.
 
 Proposition 1   MDP_aug (H steps, reward expected under the belief) and its past-reward twin (2H steps, the reward of
                 step t paid when step t becomes the newest visible one) give every executable policy the same value,
@@ -12,8 +11,7 @@ Proposition 3   planning for a constant delay is NP-hard: the blind value of `sa
 Proposition 5   the process `dichotomy(d)`: delay d costs nothing, delay d + 1 costs half; and for K episodes.
                 gap(s_1) is read as in Proposition 4, as printed: for each first state on its own, with an executable policy
                 that may be made for it. Then the second half is false; for one policy in expectation over s_1 it holds.
-Monotonicity    a longer constant delay, or a lower chance to be seen, never has a higher value.
-Proposition 4 is in `oldlight.paper.gap_bound`, the lemmas of the appendix in `lemmas` and `concentration`.
+Monotonicity    a longer constant delay, or a lower arrival probability, never has a higher value.
 """
 
 from __future__ import annotations
@@ -137,13 +135,11 @@ def _both_values(
     for h in range(2 * H):
         following: dict[Information, float] = {}
         for info, weight in reached.items():
-            chances = (
-                probabilities_at(problem, policy, info) if h < H else np.ones(1)
-            )  # after H the action does not matter
+            mix = probabilities_at(problem, policy, info) if h < H else np.ones(1)  # after H the action does not matter
             if h < H:
-                now += weight * float(belief(problem, info) @ problem.mdp.rewards[h] @ chances)
-            for a in np.flatnonzero(chances).tolist():
-                mass = weight * float(chances[a])
+                now += weight * float(belief(problem, info) @ problem.mdp.rewards[h] @ mix)
+            for a in np.flatnonzero(mix).tolist():
+                mass = weight * float(mix[a])
                 queue = (*info.queue, a) if h < H else info.queue
                 if info.t is not None and info.waited == 0 and 0 <= info.t < H:
                     past += mass * float(problem.mdp.rewards[info.t, info.state, queue[0]])
@@ -239,10 +235,8 @@ def proposition5_short(d: int, horizon: int | None = None) -> Claim:
 
     Parameters
     ----------
-    d : int
-        The delay.
-    horizon : int, optional
-        As `dichotomy` takes it.
+    d, horizon : int
+        The delay, and H as `dichotomy` takes it.
 
     Returns
     -------
@@ -305,9 +299,9 @@ def proposition5_long(
         raise ValueError(f"gamma is {gamma}, expected a number in (0, 1)")
     mdp = dichotomy(d, horizon)
     problem = ImpairedMDP(mdp, ConstantDelay(d + 1))
-    price = gap(problem)
-    played = simulate(problem, price.solution.policy, K, seed=seed, record=True)
-    by_start = price.solution.value_by_start
+    cost = gap(problem)
+    played = simulate(problem, cost.solution.policy, K, seed=seed, record=True)
+    by_start = cost.solution.value_by_start
     assert played.states is not None
     assert by_start is not None
     counts = np.bincount(played.states[:, 0], minlength=2)
@@ -326,13 +320,17 @@ def proposition5_long(
         earned = float(counts @ known) / K
         missed = float(bound > full[0] - known[0])
     detail = {
-        "gap of one policy": price.gap,
+        "gap of one policy": cost.gap,
         "bound": bound,
         "mean gap": float(counts @ full) / K - earned,
         "episodes": K,
     }
     return Claim(
-        f"Proposition 5, delay d + 1, {comparator}, chance of missing the bound", missed, gamma, missed <= gamma, detail
+        f"Proposition 5, delay d + 1, {comparator}, probability of missing the bound",
+        missed,
+        gamma,
+        missed <= gamma,
+        detail,
     )
 
 
@@ -363,8 +361,8 @@ def monotone_in_delay(mdp: TabularMDP, delays: Iterable[int], *, start: WarmStar
     True
     """
     order = sorted(delays)
-    prices = [gap(ImpairedMDP(mdp, ConstantDelay(d), start=start)) for d in order]
-    values, gaps = [p.impaired for p in prices], [p.gap for p in prices]
+    costs = [gap(ImpairedMDP(mdp, ConstantDelay(d), start=start)) for d in order]
+    values, gaps = [p.impaired for p in costs], [p.gap for p in costs]
     rise = float(max(np.diff(values), default=0.0))
     fall = float(max(-np.diff(gaps), default=0.0))
     detail = {"delays": order, "values": values, "gaps": gaps, "largest fall of the gap": fall}

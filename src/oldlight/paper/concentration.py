@@ -19,7 +19,7 @@ p̂             |(p̂ − p)V*| ≤ c·H·√(D·ι/n) for all (h, s, a), every 
 TV            P(TV(p̂, p) ≥ t) ≤ (2^S − 2)·exp(−n·t²/2)                                       printed, and holds: it is the
               inequality of Weissman et al. for L1; for TV = L1/2 it is exp(−2·n·t²).
 
-A stream of draws leaves its band at some n ≤ K with a chance that is computed exactly, step by step; streams are put together
+A stream of draws leaves its band at some n ≤ K with a probability that is computed exactly, step by step; streams are put together
 by a union bound (exactly for λ̂, whose H streams are independent). `oldlight.paper.estimates` measures all of it on a process.
 
 Tails are exact up to rounding (the incomplete beta function); a bound counts as broken only beyond a relative 1e-9.
@@ -274,9 +274,9 @@ def lambda_hat(seen: ArrayLike, episodes: int, gamma: float, *, c: float = 2.0) 
     rates = np.atleast_1d(np.asarray(seen, dtype=np.float64))
     _checked(episodes, float(rates.min()), gamma)
     log = math.log(len(rates) * episodes / gamma)
-    chances = {x: leaves_its_band(x, episodes, lambda k: c * math.sqrt(log / k)) for x in set(rates.tolist())}
-    left = 1.0 - math.prod(1.0 - chances[x] for x in rates.tolist())
-    return Claim("concentration of λ̂", left, gamma, left <= gamma * (1 + SLACK), {"per step": chances})
+    outside = {x: leaves_its_band(x, episodes, lambda k: c * math.sqrt(log / k)) for x in set(rates.tolist())}
+    left = 1.0 - math.prod(1.0 - outside[x] for x in rates.tolist())
+    return Claim("concentration of λ̂", left, gamma, left <= gamma * (1 + SLACK), {"per step": outside})
 
 
 def theta_hat(theta: float, episodes: int, gamma: float, *, S: int, A: int, H: int, D: int, c: float = 1.0) -> Claim:

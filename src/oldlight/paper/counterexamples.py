@@ -22,15 +22,15 @@ nothing otherwise, and draws the state of step 1 whatever is done. What is said 
 Lemma optimism_missing, for rates of observation λ_0 of the order 1/K. (Theorem 2 asks for λ_0 > 1 − 1/A, at least 1/2 where
 there is a choice; there this process is no counterexample, see `optimism_missing_printed`.)
 
-`rarely_seen(λ)`: S = 2, A = 1, H = 2. The state of step 1 is 0 or 1 with equal chance, is worth 0 or 1, and is seen with
-    chance λ only. What a hidden one is worth, 1/2, is estimated from those seen, Kλ of K, while N_h(τ, a) counts those
+`rarely_seen(λ)`: S = 2, A = 1, H = 2. The state of step 1 is 0 or 1 with equal probability, is worth 0 or 1, and is seen with
+    probability λ only. What a hidden one is worth, 1/2, is estimated from those seen, Kλ of K, while N_h(τ, a) counts those
     hidden: after K ≥ 94·c²·ι episodes the printed bonus is below 1/2, and if the few that were seen were all 0, then Q < Q*.
     With λ = 2·log 2/K that is the case with probability 1/4.
 
 Lemma round_robin_sum and Proposition 6:
 
-`hidden_action(seen)`: S = 2, A = 3, H = 3, every state is seen with the same chance λ, and s_0 is always 0. At step 1 the
-    state is 0 or 1 with equal chance. Seen, one action is best and earns 3/2. Hidden, action 1 earns 1; actions 0 and 2 earn 3/2 in one state and 0 in the
+`hidden_action(seen)`: S = 2, A = 3, H = 3, every state is seen with the same probability λ, and s_0 is always 0. At step 1 the
+    state is 0 or 1 with equal probability. Seen, one action is best and earns 3/2. Hidden, action 1 earns 1; actions 0 and 2 earn 3/2 in one state and 0 in the
     other, 3/4 on average. What they do in that other state is never counted: there they are played only when the state
     is hidden, and so they are taken for good for ever (5/4 > 1). Optimistic planning (Algorithm 2) loses (1 − λ)/4 in
     every episode, whatever its constant c: its regret is linear.
@@ -191,8 +191,8 @@ def optimism_missing_printed(episodes: int, *, seen: float | None = None, c: flo
     n = np.arange(1, K)
     bonus = c * 2 * (np.sqrt(2 * iota / (K - n)) + math.sqrt(iota / K))
     least = np.ceil(n * (0.5 - bonus) - 1e-9) - 1  # ones among the n seen, at most, for Q < 1/2
-    chance = np.exp(gammaln(K + 1) - gammaln(n + 1) - gammaln(K - n + 1) + xlogy(n, rate) + xlog1py(K - n, -rate))
-    left = float(chance @ np.where(least >= 0, bdtr(np.maximum(least, 0), n, 0.5), 0.0))
+    weight = np.exp(gammaln(K + 1) - gammaln(n + 1) - gammaln(K - n + 1) + xlogy(n, rate) + xlog1py(K - n, -rate))
+    left = float(weight @ np.where(least >= 0, bdtr(np.maximum(least, 0), n, 0.5), 0.0))
     detail = {"seen": rate, "bonus": float(bonus[0]), "c": c}
     return Claim("Lemma optimism_missing, as printed", left, gamma, left <= gamma, detail)
 
@@ -256,8 +256,8 @@ def proposition6(episodes: int, *, seen: float = 0.5, c: float = 1.0, gamma: flo
         hopes = r + np.minimum(1.0, hat[1] + width[1])
         ends = np.clip(np.stack([hat[0, 0] - width[0, 0], hat[0, 0] + width[0, 0]], axis=1), 0, 1)[:, :, None, None]
         hidden = ends * hopes[0] + (1 - ends) * hopes[1]  # [first action, end, -, action while hidden]
-        shown = ends[..., 0] * hopes[0].max() + (1 - ends[..., 0]) * hopes[1].max()
-        plan = seen * shown[..., None] + (1 - seen) * hidden
+        if_seen = ends[..., 0] * hopes[0].max() + (1 - ends[..., 0]) * hopes[1].max()
+        plan = seen * if_seen[..., None] + (1 - seen) * hidden
         first, _, _, blind = np.unravel_index(_one_of_the_best(plan.reshape(-1), rng), plan.shape)
         acts = [_one_of_the_best(hopes[s], rng) for s in range(2)]
         value = seen * np.mean([truth[s, acts[s]] for s in range(2)]) + (1 - seen) * truth[:, blind].mean()

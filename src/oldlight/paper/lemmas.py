@@ -9,16 +9,16 @@ The second is what the counts need: a run of lost observations before the first 
 
 **Event E_m**, m ≥ 1: no run of lost observations in K episodes of H steps is longer than m. Printed:
 P(E_m) ≤ (1 − H·(1−λ_0)^{m+1})^K where λ_h ≥ λ_0. It is the other way round: ≥, by a union bound per episode, where the
-base is not negative; and strictly so for 0 < λ_0 < 1, since a run of m + 1 has at most H − m places, not H. From a *lower* bound λ_0 on the chance to be seen no upper bound on P(E_m) can follow at all.
+base is not negative; and strictly so for 0 < λ_0 < 1, since a run of m + 1 has at most H − m places, not H. From a *lower* bound λ_0 on the arrival probability no upper bound on P(E_m) can follow at all.
 
 **The use of E_m** in Theorem 2's proof, m = ½·⌊log K/(−log(1 − λ_0))⌋: "on the complement the regret is bounded by
-H(1 − P(E_m)) ≤ H²K(1−λ_0)^{m+1} ≤ H²√K". If E_m speaks of all K episodes, as its printed power K says, the regret on the
-complement is up to HK, not H; and with this m < H, E_m nearly never happens (its chance falls exponentially in √K), so that
+H(1 − P(E_m)) ≤ H²K(1−λ_0)^{m+1} ≤ H²√K". If E_m is about all K episodes, as its printed power K means, the regret on the
+complement is up to HK, not H; and with this m < H, E_m nearly never happens (its probability falls exponentially in √K), so that
 a bound on E_m bounds nothing. What holds: *single episodes* with a longer run cost H each, and there are at most HK(1−λ_0)^{m+1} ≤ H√K
-of them in expectation (`long_runs`). That is a bound in expectation; the theorem says "with probability 1 − γ", for which
+of them in expectation (`long_runs`). That is a bound in expectation; the theorem states "with probability 1 − γ", for which
 the number of such episodes has to be bounded with that probability too.
 
-**The gap between two losses of the same length** there: ⌈ι/(−log(1 − (1−λ_0)^j))⌉ episodes with probability 1 − γ. The chance
+**The gap between two losses of the same length** there: ⌈ι/(−log(1 − (1−λ_0)^j))⌉ episodes with probability 1 − γ. The probability
 of j losses in a row is *at most* (1−λ_0)^j; where λ_h > λ_0 it is smaller, and the gaps are longer than that (`pattern_gap`).
 
 **Counts** (Lemma `round_robin_sum`). N_h^k(s, a) is the number of episodes j ≤ k in which (s_h, a_h) = (s, a) with both
@@ -77,16 +77,16 @@ def longest_gap(k: int, q: int, theta: float) -> Claim:
     checks.whole("k", k, least=1)
     checks.whole("q", q, least=1)
     checks.probability("theta", theta)
-    exact = gap_chance(k, q, theta)
+    exact = gap_probability(k, q, theta)
     detail = {
         "k·θ^q": k * theta**q,
         "(k − q − 1)(1 − θ)θ^q": max(0, k - q - 1) * (1 - theta) * theta**q,
-        "P(q ones in a row)": run_chance(np.full(k, theta), q),
+        "P(q ones in a row)": run_probability(np.full(k, theta), q),
     }
     return Claim("Lemma max_gap", exact, k * theta ** (q + 1), exact <= k * theta ** (q + 1) + 1e-15, detail)
 
 
-def gap_chance(k: int, q: int, theta: float) -> float:
+def gap_probability(k: int, q: int, theta: float) -> float:
     """P(two neighbouring zeros are more than q apart): one pass over the k draws."""
     before = 1.0  # no zero yet
     since = np.zeros(q + 1)  # since[r]: r ones since the last zero (q: q or more)
@@ -102,7 +102,7 @@ def gap_chance(k: int, q: int, theta: float) -> float:
     return hit
 
 
-def run_chance(thetas: ArrayLike, q: int) -> float:
+def run_probability(thetas: ArrayLike, q: int) -> float:
     """P(some q ones in a row) for independent draws with P(u_i = 1) = thetas[i]."""
     ones = np.asarray(thetas, dtype=np.float64)
     if q < 1:
@@ -151,13 +151,13 @@ def event_no_long_run(
     low = checks.probability("least_seen", rates.min() if least_seen is None else least_seen)
     if low > rates.min():
         raise ValueError(f"least_seen is {low:.6g}, expected at most the smallest rate, {rates.min():.6g}")
-    exact = (1.0 - run_chance(1.0 - rates, m + 1)) ** K
+    exact = (1.0 - run_probability(1.0 - rates, m + 1)) ** K
     base = 1.0 - H * (1.0 - low) ** (m + 1)
     printed = base**K
     detail = {
         "lower bound": max(0.0, base) ** K,
         "lower bound holds": exact >= max(0.0, base) ** K - 1e-12,
-        "P by the printed definition (h − t_h − 1 ≤ m)": (1.0 - run_chance(1.0 - rates, m + 2)) ** K,
+        "P by the printed definition (h − t_h − 1 ≤ m)": (1.0 - run_probability(1.0 - rates, m + 2)) ** K,
     }
     return Claim("event E_m", exact, printed, exact <= printed * (1 + 1e-12), detail)
 
@@ -190,7 +190,7 @@ def long_runs(horizon: int, seen: float, episodes: int) -> Claim:
     if not 0.0 < checks.probability("seen", seen) < 1.0:
         raise ValueError(f"seen is {seen}, expected a number in (0, 1)")
     m = math.floor(math.log(K) / -math.log1p(-seen)) / 2
-    one = run_chance(np.full(H, 1.0 - seen), math.floor(m) + 1)
+    one = run_probability(np.full(H, 1.0 - seen), math.floor(m) + 1)
     left, right = H * K * one, H * H * math.sqrt(K)
     never = (1.0 - one) ** K
     detail = {"m": m, "P(E_m), all K episodes": never, "H(1 − P(E_m))": H * (1 - never), "one episode": one}
@@ -232,7 +232,7 @@ def pattern_gap(
         raise ValueError(f"least_seen is {least_seen}, expected a number in (0, {seen}]")
     iota = math.log(S * A * H * K / gamma)
     bound = math.ceil(iota / -math.log1p(-((1.0 - least_seen) ** j)))
-    left = gap_chance(K, bound, 1.0 - lost**j)
+    left = gap_probability(K, bound, 1.0 - lost**j)
     return Claim("gap between losses of one length", left, gamma, left <= gamma, {"printed gap": bound})
 
 

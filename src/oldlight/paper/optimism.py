@@ -242,7 +242,7 @@ def optimism_planning(
     True
     """
     each, star = _under_loss(problem)
-    told = [np.array([_estimated(problem, info) for info in each if info.h == h]) for h in range(problem.horizon)]
+    kept = [np.array([_estimated(problem, info) for info in each if info.h == h]) for h in range(problem.horizon)]
     lowest_ahead = [np.inf]
 
     def watch(learner: OptimisticPlanning) -> tuple[Look, Look]:
@@ -259,8 +259,8 @@ def optimism_planning(
             if learner.planned is planned[0]:
                 return np.inf
             planned[0] = learner.planned
-            whole, ahead = ([x[i] for x, i in zip(q, told, strict=True)] for q in now())
-            best, best_ahead = ([x[i] for x, i in zip(q, told, strict=True)] for q in star)
+            whole, ahead = ([x[i] for x, i in zip(q, kept, strict=True)] for q in now())
+            best, best_ahead = ([x[i] for x, i in zip(q, kept, strict=True)] for q in star)
             lowest_ahead[0] = min(lowest_ahead[0], _lowest(ahead, best_ahead))
             return _lowest(whole, best)
 

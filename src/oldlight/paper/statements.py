@@ -86,7 +86,7 @@ def _theorem_1(measured: Sequence[Regret]) -> Statement:
     found_here = f"largest regret of Algorithm 1 here {worst.regret:,.0f}; " if worst else ""
     return Statement(
         "Theorem 1", "with high probability the regret of Algorithm 1 is of order √K",
-        "not contradicted; says nothing below its threshold, and its leading term lacks √H where transitions depend on h",
+        "not contradicted; empty below its threshold, and its leading term lacks √H where transitions depend on h",
         f"{found_here}bound with c = 1 {bound:.1e}, H·K {H * K:,}; the bound is below H·K from K = {start:.1e} on",
         "paper.bounds.theorem_1; docs/learning.md",
     )  # fmt: skip

@@ -145,7 +145,7 @@ def policy_value(model: AugmentedMDP, policy: Policy) -> float:
     total, law = 0.0, model.initial
     open_to_choice = (model.times >= model.problem.actuation) & (model.times < model.problem.horizon)
     for _ in range(model.horizon):
-        pairs = np.zeros(model.rewards.shape)  # the chance of (i, a) at this step
+        pairs = np.zeros(model.rewards.shape)  # the probability of (i, a) at this step
         pairs[:, 0] = law  # any action will do where there is no choice
         for i in np.flatnonzero((law > 0) & open_to_choice).tolist():
             pairs[i] = law[i] * probabilities_at(model.problem, policy, model.information(i))  # type: ignore[arg-type]
@@ -180,7 +180,7 @@ class SizeFormula(NamedTuple):
 
 
 def size_formula(problem: ImpairedMDP) -> SizeFormula:
-    """How large the explicit models are, and how large the paper says they are; nothing of that size is made."""
+    """How large the explicit models are, and how large they are by the paper's formulas; nothing of that size is made."""
     S, A, H, segments = problem.n_states, problem.n_actions, problem.horizon, _segments(problem)
     D = H if problem.arrival_probability is not None else min(H, problem.warmup or problem.law.max_delay)
     states = sum(x.size for x in segments)

@@ -6,7 +6,7 @@ Three exact ways, all without sampling:
 - any other policy: a walk forward over the information states that it reaches (`oldlight.planning.walk`; behind a channel that is
   planned by its automaton `oldlight.planning.link_walk`). A deterministic policy
   reaches few information states, a policy that randomises up to all of them.
-Where the walk would meet more than `max_states` of them, episodes are played instead, and the result says so.
+Where the walk would meet more than `max_states` of them, episodes are played instead, and the result is marked as not exact.
 """
 
 from __future__ import annotations
@@ -177,7 +177,7 @@ def evaluate(
 def play(problem: ImpairedMDP, policy: Policy, episodes: int, seed: Seed) -> Evaluation:
     """The mean return of `episodes` episodes, with its half-width.
 
-    Where all returns are the same their spread says nothing; then, with 95% confidence, another return has a probability of at most 3/n (the
+    Where all returns are the same their spread is no measure; then, with 95% confidence, another return has a probability of at most 3/n (the
     "rule of three"), which moves the mean by at most 3/n·(largest − smallest possible return).
     """
     played = simulate(problem, policy, episodes, seed=seed)

@@ -247,16 +247,16 @@ def hidden_visits(problem: ImpairedMDP, policy: MarkovPolicy, max_states: int) -
                 yield a, chosen
 
     def spread(t: int | None, s: int | None, b: Floats, weights: list[tuple[int, int, Floats]]) -> None:
-        """Follow every queue from step t (state law b); weights: (h, wait, chance given q1) of still knowing only t."""
+        """Follow every queue from step t (state law b); weights: (h, wait, probability given q1) of still knowing only t."""
         nonlocal met
         begin = 0 if t is None else t
         level: dict[tuple[int, ...], Floats] = {(): b}
         last = max((h for h, _, _ in weights), default=-1)
         for h in range(begin, last + 1):
-            for when, waited, chance in weights:
+            for when, waited, p in weights:
                 if when == h:
                     for queue, vector in level.items():
-                        mass = float(vector.sum() * chance[queue[0] if queue else 0])
+                        mass = float(vector.sum() * p[queue[0] if queue else 0])
                         if mass > 0:
                             info = Information(h, t, s, queue, waited)
                             met += info not in measures[h]
@@ -283,7 +283,7 @@ def hidden_visits(problem: ImpairedMDP, policy: MarkovPolicy, max_states: int) -
         return measures
 
     if warmup:
-        mu = problem.initial[:, None] * np.ones((1, 1))  # [s, d]: one column, the delay is lead
+        mu = problem.initial[:, None] * np.ones((1, 1))  # [s, d]: one column, the delay is the warm-up
     else:
         mu = np.zeros((S, law.longest_delay + 1))
         mu[:, : len(law.first)] = problem.initial[:, None] * law.first[: law.longest_delay + 1]
@@ -305,9 +305,9 @@ def hidden_visits(problem: ImpairedMDP, policy: MarkovPolicy, max_states: int) -
         for column in range(mu.shape[1]):
             for a, chosen in acts(t, mu[:, column]):
                 for k in range(1 if warmup else pmf.shape[-1]):
-                    chance = np.ones(S) if warmup else pmf[:, a, k]
+                    p = np.ones(S) if warmup else pmf[:, a, k]
                     to = 0 if warmup else min(column + k, law.longest_delay)
-                    following[:, to] += (chosen * chance) @ problem.transitions_at(t)[:, a, :]
+                    following[:, to] += (chosen * p) @ problem.transitions_at(t)[:, a, :]
         mu = following
     return measures
 

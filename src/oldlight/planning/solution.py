@@ -1,4 +1,4 @@
-"""What a plan says of itself: its value, its policy, how far it may be off, and how much work it was."""
+"""The result of a plan: its value, its policy, how far it may be off, and how much work it was."""
 
 from __future__ import annotations
 

@@ -9,7 +9,7 @@ At the end of the episode, under delay every observation still under way is reve
 
 Episodes are played in chunks of fixed size, each with its own generators made from (seed, chunk, purpose). So the seed
 alone decides the result, whatever the number of threads, and the process, the link and the policy draw from separate
-streams: the same seed gives the same luck to two channels or two policies.
+streams: two channels or two policies with the same seed meet the same random numbers.
 """
 
 from __future__ import annotations
@@ -221,7 +221,7 @@ class Player:
 
 @dataclass(frozen=True, eq=False)
 class Draws:
-    """The luck of a chunk of episodes, axes (step, episode): of the process, the link and the policy."""
+    """The random numbers of a chunk of episodes, axes (step, episode): of the process, the link and the policy."""
 
     state: Floats
     link: Floats
@@ -229,7 +229,7 @@ class Draws:
     lost: NDArray[np.bool_]
 
     def one(self, e: int) -> Draws:
-        """The luck of episode e alone."""
+        """Those of episode e alone."""
         column = [
             np.ascontiguousarray(x[:, e : e + 1]) if x.shape[1] > 1 else x for x in (self.state, self.link, self.action)
         ]
@@ -299,7 +299,7 @@ class World:
         raise not_a_policy(policy)
 
     def draw(self, seed: int, chunk: int, player: Player | None = None) -> Draws:
-        """The luck of chunk number `chunk`; always that of a full chunk, so that more episodes do not change the first."""
+        """The random numbers of chunk number `chunk`; always that of a full chunk, so that more episodes do not change the first."""
         problem, H = self.problem, self.problem.horizon
         state_rng, link_rng, action_rng = (
             np.random.Generator(np.random.SFC64(np.random.SeedSequence(seed, spawn_key=(chunk, purpose))))
@@ -317,14 +317,14 @@ class World:
         return Draws(state, link, action, lost)
 
     def play(self, player: Player, draws: Draws, n: int) -> tuple[Any, ...]:
-        """n episodes with the given luck: returns, rewards by step, ages, and states, actions, arrivals (step, episode)."""
+        """n episodes with the given random numbers: returns, rewards by step, ages, and states, actions, arrivals (step, episode)."""
         k, problem = self.kernels, self.problem
         H, A, warmup = problem.horizon, problem.n_actions, problem.warmup
         states, actions, settles = np.zeros((3, warmup + H, n), dtype=np.int32)
         agent = np.zeros((5, n), dtype=np.int64)
         returns, earned = np.zeros(n), np.zeros(H)
         ages = np.zeros((H, warmup + H + 1), dtype=np.int64)
-        luck = (draws.lost, draws.state, draws.link, draws.action)
+        random = (draws.lost, draws.state, draws.link, draws.action)
         k.begin(
             self.initial,
             self.index,
@@ -333,7 +333,7 @@ class World:
             self.longest_delay,
             warmup,
             A,
-            *luck,
+            *random,
             states,
             actions,
             settles,
@@ -350,7 +350,7 @@ class World:
             self.powers,
         )
         table = (player.pending, player.offset, player.root, player.table, player.action_probabilities)
-        rows = (*luck, states, actions, settles, agent, returns, earned, ages)
+        rows = (*random, states, actions, settles, agent, returns, earned, ages)
         if player.asks:
             for h in range(H):
                 actions[warmup + h] = self._ask(player.policy, h, draws.action[warmup + h, :n], states, actions, agent)

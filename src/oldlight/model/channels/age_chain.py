@@ -84,9 +84,9 @@ class AgeChain(Channel):
                 rows = wide[np.minimum(ages, len(wide) - 1)].cumsum(axis=1)
                 k = (rows < rng.random(episodes)[:, None] * rows[:, -1:]).sum(axis=1)
                 ages = np.where(k == wide.shape[1] - 1, ages + 1, k)
-            shown = np.flatnonzero(ages <= h)
-            newly = out[h - ages[shown], shown] < 0
-            out[(h - ages[shown])[newly], shown[newly]] = h
+            visible = np.flatnonzero(ages <= h)
+            newly = out[h - ages[visible], visible] < 0
+            out[(h - ages[visible])[newly], visible[newly]] = h
         return out
 
     def _parameters(self) -> tuple[Any, ...]:

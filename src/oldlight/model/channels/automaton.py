@@ -1,15 +1,15 @@
 """What an agent knows of a link that does not depend on the process: an automaton of ages.
 
 At time h = 0..H−1, before it acts, the agent has seen some observations. Because a state is seen whole, the newest visible
-state s_t and the actions since tell everything that older messages tell of the process; h − t is its **age**. What the agent
+state s_t and the actions since hold all that older messages reveal of the process; h − t is its **age**. What the agent
 knows of the link itself is a *node* of the automaton. With the tick from time h to h + 1 the next node is drawn with the
-probabilities of the present one, and the tick says what became visible:
+probabilities of the present one, and the tick carries what became visible:
 
     an age k ≥ 0       the observation of step h + 1 − k is now the newest visible one; it is newer than the one before
     `NOTHING_NEWER`    no newer observation: the age grows by one, or still nothing has been seen
 
 and what the agent sees determines the next node. Several nodes may share an age (a late, older message leaves the age alone
-and still tells of the link), and one node may stand for all ages from some age on (a memoryless link whose newest message is
+and still reveals something of the link), and one node may stand for all ages from some age on (a memoryless link whose newest message is
 older than its longest delay). Before anything of the episode is seen the age counts from 1 at time 0: an arrival with age k
 at time h + 1 must satisfy k ≤ h + 1 then. `start` is the tick into time 0, from a virtual node before the episode.
 

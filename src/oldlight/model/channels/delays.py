@@ -174,8 +174,8 @@ class StochasticDelay(DelayChannel):
 
     def __repr__(self) -> str:
         shape, first = self.interarrival.shape, np.round(self.first, 6).tolist()
-        shown = np.round(self.interarrival, 6).tolist() if len(shape) == 1 else f"<array {shape}>"
-        return f"StochasticDelay({shown}, first={first})"
+        table = np.round(self.interarrival, 6).tolist() if len(shape) == 1 else f"<array {shape}>"
+        return f"StochasticDelay({table}, first={first})"
 
 
 @dataclass(frozen=True, eq=False)

@@ -42,7 +42,7 @@ class FIFODelay(Channel):
 
         def step(node: Any) -> list[Tick]:
             out: list[Tick] = [(float(1.0 - g[node]), node + 1, NOTHING_NEWER)] if g[node] < 1 else []
-            rest = float(g[node])  # the chance that the steps from t + 1 to h + 1 − k are all there
+            rest = float(g[node])  # the probability that the steps from t + 1 to h + 1 − k are all there
             for k in range(node, 0, -1):
                 out.append((rest * float(later[k - 1]), k, k))
                 rest *= float(there[k - 1])

@@ -53,7 +53,7 @@ class HeldLag(Channel):
         return filtered(start, tick, horizon, longest)
 
     def arrivals(self, rng: np.random.Generator, horizon: int, episodes: int) -> Ints:
-        """The time at which each observation is first shown, axes (step, episode); −1 where it never is."""
+        """The time at which each observation is first given, axes (step, episode); −1 where it never is."""
         out = np.full((horizon, episodes), -1)
         lag = rng.choice(len(self.lags), p=self.lags, size=episodes)
         for h in range(horizon):

@@ -57,7 +57,7 @@ class Representatives:
         self._count += 1
         if self._count > MOST_NODES:
             raise TooLarge(
-                f"a hidden link has more than {MOST_NODES:,} laws of its state to tell apart within this horizon; merge those "
+                f"a hidden link has more than {MOST_NODES:,} laws of its state to distinguish within this horizon; merge those "
                 "within a total variation of ε: automaton(horizon, merging=ε), whose error the certificate then contains"
             )
         return tuple(zip(names, beta.tolist(), strict=True))

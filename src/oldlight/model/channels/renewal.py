@@ -33,7 +33,7 @@ class RenewalLoss(Channel):
         self.lengths = pmf_of("RenewalLoss: lengths", lengths)
 
     def automaton(self, horizon: int) -> ChannelAutomaton:
-        end = hazards(self.lengths)  # the chance that a blackout of m observations is over
+        end = hazards(self.lengths)  # the probability that a blackout of m observations is over
 
         def step(node: Any) -> list[Tick]:
             over: Tick = (float(end[node]), 0, 0)

@@ -221,6 +221,30 @@ def test_results_are_drawn_and_written_as_plain_data(name: str) -> None:
     assert json.dumps(json.loads(json.dumps(data))) == json.dumps(data)  # plain: nothing is changed on the way
 
 
+SMALL = ol.ImpairedMDP(ol.instances.sensing_chain(0.8), "constant:1")
+OBJECTS: list[Callable[[], Any]] = [
+    lambda: SMALL,
+    lambda: SMALL.mdp,
+    lambda: ol.Layout.of(SMALL),
+    lambda: ol.gap(SMALL).proposition4,
+    lambda: ol.Controller(SMALL, ol.solve(SMALL).policy),
+    lambda: ol.learners.Setting.of(SMALL, 10, 0.1, ol.Layout.of(SMALL)),
+    lambda: ol.learners.Episode(np.zeros(100, int), np.zeros(100, int), np.arange(100), np.zeros(100), 0),
+    lambda: ol.FunctionPolicy(len, 2),
+    lambda: ol.BeliefPolicy(SMALL, max),
+    lambda: ol.ImpairedMDP(SMALL.mdp, ol.PacketChannel([0.5, 0.5])).automaton,
+    *(MADE[name] for name in MADE),
+]
+
+
+@pytest.mark.parametrize("make", OBJECTS)
+def test_repr_is_one_short_line_that_names_the_class(make: Callable[[], Any]) -> None:
+    thing = make()
+    assert repr(thing).startswith(type(thing).__name__ + "(")
+    assert "\n" not in repr(thing)
+    assert len(repr(thing)) < 300
+
+
 def test_all_results_are_tried() -> None:
     elsewhere = {"Trace", "TestbedResult", "StudyStatus"}
     assert {name.partition(" ")[0] for name in MADE} | elsewhere == results()

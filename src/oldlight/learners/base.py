@@ -98,6 +98,10 @@ class Setting:
             mdp.stationary_transitions, episodes, failure, layout,
         )  # fmt: skip
 
+    def __repr__(self) -> str:
+        sizes = f"S={self.n_states}, A={self.n_actions}, H={self.horizon}"
+        return f"Setting({sizes}, {self.channel!r}, {self.episodes:,} episodes, failure={self.failure:g})"
+
     @property
     def log_term(self) -> float:
         """ι = log(S·A·H·K/γ)."""

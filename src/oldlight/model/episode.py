@@ -48,6 +48,10 @@ class Episode:
 
     lead = checks.renamed_property("lead", "warmup")
 
+    def __repr__(self) -> str:
+        lost = int(np.count_nonzero(self.arrivals < 0))
+        return f"Episode({len(self.states)} steps, {self.warmup} of warm-up, {lost} lost)"
+
     def information(self, h: int) -> Information:
         """What the agent knew at time h of this episode (as it knew it then)."""
         known = [i for i in range(h + self.warmup + 1) if 0 <= self.arrivals[i] <= h]

@@ -72,6 +72,9 @@ class Proposition4:
     full: list[Measure]  # [h]: ρ_h under the policy with full information
     executable: list[Measure]  # [h]: ρ_h under the best executable policy
 
+    def __repr__(self) -> str:
+        return f"Proposition4(bound={self.bound:.10g}, E1 {self.e1.sum():.6g}, E2 {self.e2.sum():.6g})"
+
 
 @dataclass(frozen=True, eq=False)
 class Gap:

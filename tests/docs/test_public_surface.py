@@ -33,16 +33,7 @@ NOT_RESULTS = {  # returned, but given to other functions again
     "Study",
 }
 MISSING = {
-    "envs.agents.information": "Parameters Returns Examples",
-    "envs.agents.learn_in": "Parameters Returns Examples",
-    "envs.agents.play": "Parameters Returns Examples",
-    "envs.augmented_observation.AugmentedObservation": "Parameters Examples",
-    "envs.augmented_observation.AugmentedVectorObservation": "Parameters Examples",
-    "envs.fixed_length.FixedLength": "Parameters Examples",
     "envs.impaired_observation.ImpairedObservation": "Parameters Examples",
-    "envs.registration.register": "Examples",
-    "envs.tabular.TabularEnv": "Parameters Examples",
-    "envs.vector.TabularVectorEnv": "Parameters Examples",
     "studies.cells.Cell": "Parameters Examples",
     "studies.cells.Environment": "Parameters Examples",
     "studies.progress.Progress": "Parameters Examples",
@@ -56,9 +47,6 @@ MISSING = {
     "studies.store.results": "Parameters Returns Examples",
     "studies.study.Study": "Parameters Examples",
     "studies.study.load_study": "Parameters Returns Examples",
-    "testbed.testbed.TestbedResult": "Parameters Examples plot",
-    "testbed.testbed.relay_of": "Parameters Returns Examples",
-    "testbed.testbed.run_testbed": "Parameters Returns Examples",
     "traces.fit.Fit": "Parameters Examples",
     "traces.fit.save_channel": "Parameters Returns Examples",
     "traces.trace.Trace": "Parameters Examples",
@@ -169,7 +157,12 @@ def documented_modules() -> list[str]:
     return [name for name, path in texts.items() if ">>> " in path.read_text(encoding="utf-8")]
 
 
-@pytest.mark.parametrize("name", documented_modules())
+def marked(name: str) -> Any:
+    """The example of the testbed starts processes."""
+    return pytest.param(name, marks=[pytest.mark.subprocess] if name.startswith("oldlight.testbed") else [])
+
+
+@pytest.mark.parametrize("name", [marked(name) for name in documented_modules()])
 def test_examples(name: str) -> None:
     if name.startswith("oldlight.deep"):
         pytest.importorskip("stable_baselines3")

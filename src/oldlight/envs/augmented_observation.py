@@ -139,7 +139,24 @@ class _Part:
 
 
 class AugmentedObservation(gym.ObservationWrapper[Any, Any, Any], RecordConstructorArgs):
-    """One environment's Dict as one vector; see the module's text. `channel` is that of the environment inside."""
+    """One environment's Dict as one vector; see the module's text.
+
+    Parameters
+    ----------
+    env : gymnasium.Env
+        An environment behind a link; its `channel` can be read and set here too.
+    kind : "box" or "multidiscrete"
+        The space of the vector.
+    keys : sequence of str, optional
+        The entries that are used; all if None.
+
+    Examples
+    --------
+    >>> import oldlight as ol
+    >>> inside = ol.envs.TabularEnv("sensing_chain:0.8", channel="constant:1")
+    >>> ol.envs.AugmentedObservation(inside, keys=["observation", "seen"]).observation_space.shape
+    (23,)
+    """
 
     def __init__(
         self, env: gym.Env[Any, Any], kind: Literal["box", "multidiscrete"] = "box", keys: Sequence[str] | None = None
@@ -155,6 +172,7 @@ class AugmentedObservation(gym.ObservationWrapper[Any, Any, Any], RecordConstruc
 
     @property
     def channel(self) -> Any:
+        """That of the environment inside."""
         return self.env.get_wrapper_attr("channel")
 
     @channel.setter
@@ -167,7 +185,24 @@ class AugmentedObservation(gym.ObservationWrapper[Any, Any, Any], RecordConstruc
 
 
 class AugmentedVectorObservation(_VectorWrapper, RecordConstructorArgs):
-    """A vector environment's Dict as one matrix, in all three autoreset modes; see the module's text."""
+    """A vector environment's Dict as one matrix, in all three autoreset modes; see the module's text.
+
+    Parameters
+    ----------
+    env : gymnasium.vector.VectorEnv
+        A vector environment behind a link.
+    kind : "box" or "multidiscrete"
+        The space of each row.
+    keys : sequence of str, optional
+        The entries that are used; all if None.
+
+    Examples
+    --------
+    >>> import oldlight as ol
+    >>> inside = ol.envs.TabularVectorEnv("sensing_chain:0.8", num_envs=3, channel="constant:1")
+    >>> ol.envs.AugmentedVectorObservation(inside, keys=["observation", "seen"]).observation_space.shape
+    (3, 23)
+    """
 
     def __init__(
         self,

@@ -13,7 +13,16 @@ DEFAULTS: dict[str, dict[str, Any]] = {"Dichotomy": {"d": 2}, "Tabular": {"mdp":
 
 
 def register() -> None:
-    """Put oldlight/CenterChain-v0 and the others into Gymnasium's registry, once."""
+    """Put oldlight/CenterChain-v0 and the others into Gymnasium's registry, once.
+
+    Examples
+    --------
+    >>> import gymnasium
+    >>> import oldlight.envs
+    >>> oldlight.envs.register()
+    >>> gymnasium.make("oldlight/SensingChain-v0").observation_space
+    Discrete(20)
+    """
     import gymnasium
 
     for name in NAMES:

@@ -30,7 +30,29 @@ MODES = tuple(mode.value for mode in AutoresetMode)
 
 
 class TabularVectorEnv(VectorEnv[Any, Any, Any]):
-    """`num_envs` copies of one process behind one kind of link; the keywords are those of `TabularEnv`."""
+    """Copies of one process behind one kind of link, played in compiled code.
+
+    Parameters
+    ----------
+    mdp : TabularMDP, str or mapping
+        As `TabularEnv` takes it.
+    num_envs : int
+        How many copies.
+    autoreset_mode : AutoresetMode, "NextStep", "SameStep" or "Disabled"
+        As Gymnasium has it.
+    render_mode : "ansi" or "rgb_array", optional
+        As Gymnasium has it.
+    **link
+        As `TabularEnv` takes it.
+
+    Examples
+    --------
+    >>> import oldlight as ol
+    >>> envs = ol.envs.TabularVectorEnv("sensing_chain:0.8", num_envs=3, channel="loss:0.2")
+    >>> observations, _ = envs.reset(seed=0)
+    >>> observations["observation"].shape
+    (3,)
+    """
 
     metadata: dict[str, Any] = TabularEnv.metadata | {"autoreset_mode": AutoresetMode.NEXT_STEP}
 
@@ -77,6 +99,7 @@ class TabularVectorEnv(VectorEnv[Any, Any, Any]):
 
     @property
     def spec(self) -> Any:
+        """The spec of Gymnasium, with plain data only."""
         return self._spec
 
     @spec.setter

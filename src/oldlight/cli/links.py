@@ -2,16 +2,15 @@
 
 from __future__ import annotations
 
-import sys
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from oldlight.cli.problems import POLICIES, policy_of
 from oldlight.cli.shared import (
     AsJson,
     Channel,
     Late,
+    PolicyName,
     Process,
     Seed,
     Warm,
@@ -20,6 +19,7 @@ from oldlight.cli.shared import (
     said,
     targets,
     tell,
+    write_json,
 )
 
 if TYPE_CHECKING:
@@ -48,6 +48,7 @@ def trace(
 ) -> None:  # fmt: skip
     """A measured link: its delays, outages and loss, which model to plan for, and what each plan earns on the recording itself.
 
+    Examples:
     [dim]ping -c 1000 -i 0.02 robot | tee link.txt; oldlight trace link.txt[/dim]
     [dim]oldlight trace link.csv --period-ms 20 --plant sensing_chain:p=0.8,horizon=50 --plot link.png[/dim]
     [dim]oldlight trace link.csv --period-ms 20 --deadline 3 --channel link.json[/dim]
@@ -77,7 +78,7 @@ def trace(
         data["plant"] = drawn.to_dict()
         if as_json != "-":
             typer.echo(f"\n{drawn}")
-    _write_json(as_json, data)
+    write_json(as_json, data)
     if channel is not None:
         shown, why = chosen(fitted, deadline, oldest)
         if shown is None:
@@ -91,20 +92,6 @@ def _holes(given: str) -> str | float:
     from oldlight.checks import positive
 
     return given if given in ("lost", "stop") else positive("holes", given)
-
-
-def _write_json(target: str | None, data: Any) -> None:
-    import json
-
-    from oldlight.checks import write_text
-
-    if target is None:
-        return
-    body = json.dumps(data, indent=1, ensure_ascii=False) + "\n"
-    if target == "-":
-        sys.stdout.write(body)
-    else:
-        write_text(target, body)
 
 
 def _draw(target: str, figure: Any) -> None:
@@ -122,7 +109,7 @@ def on_testbed(
     channel: Channel = "constant:2",
     warm: Warm = False,
     actuation: Late = 0,
-    policy: Annotated[str, typer.Option(help=f"{', '.join(POLICIES[:-1])}, or a file of plan --save.")] = "best",
+    policy: PolicyName = "best",
     link: Annotated[str | None, typer.Option(help="What the relay does, if not the channel that was planned for: words, or trace:FILE[@period_ms], a recording.")] = None,
     episodes: Annotated[int, typer.Option("--episodes", "-n", min=2)] = 300,
     period_ms: Annotated[float | None, typer.Option("--period-ms", help="By the wall clock, a tick every so many ms; else in lock-step.")] = None,
@@ -132,10 +119,12 @@ def on_testbed(
 ) -> None:  # fmt: skip
     """A plan on a real link: plant, relay and controller as processes that talk UDP on loopback; the return beside the prediction.
 
+    Examples:
     [dim]oldlight testbed sensing_chain --channel constant:2+loss:0.1 -n 500[/dim]
     [dim]oldlight testbed sensing_chain --channel constant:2 --link trace:link.csv@20 --period-ms 20 -n 50[/dim]
     """
     from oldlight.control import Controller
+    from oldlight.registry import policy_of
     from oldlight.testbed import relay_of, run_testbed
 
     targets(as_json)
@@ -147,7 +136,7 @@ def on_testbed(
     chosen = said("--policy", policy_of, problem, policy)
     said("--policy", Controller, problem, chosen)
     found = run_testbed(problem, chosen, episodes=episodes, link=other, seed=seed, period_ms=period_ms, timeout=timeout)
-    _write_json(as_json, found.to_dict())
+    write_json(as_json, found.to_dict())
     if as_json != "-":
         typer.echo(str(found))
 

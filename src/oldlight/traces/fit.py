@@ -74,18 +74,33 @@ MOST = 4_000_000  # ticks of overlapping episodes that are looked at
 
 @dataclass(frozen=True, eq=False)
 class Fit:
-    """A recording at a control period, for episodes of `horizon` ticks; see the module's text.
+    """A recording at a control period; see the module's text. Made by `Trace.fit`.
 
-    Attributes
+    Parameters
     ----------
+    trace : Trace
+        The recording.
+    period_ms : float
+        Milliseconds of a tick.
+    horizon : int
+        Ticks of the episodes that are looked at in order.
     late, lost : ndarray, shape (messages,)
         The ticks r of each message (that of the last one received, if it was lost), and whether it was lost.
+    notes : tuple of str
+        What was assumed, and what is cut.
     within : ndarray, shape (messages,)
-        The same, H for all that is later than the given horizon H.
+        `late`, H for all that is later than the given horizon H.
     session : ndarray, shape (messages,)
         The number of each one's session.
     ages : AgeCounts
         The age of the newest observation at every tick.
+
+    Examples
+    --------
+    >>> import oldlight as ol
+    >>> fit = ol.Trace([15.0] * 50, sent_ms=[20.0 * i for i in range(50)]).fit(20, per_tick=True)
+    >>> fit.recommended[0], fit.model()
+    ('constant', ConstantDelay(d=1))
     """
 
     trace: Trace
@@ -121,15 +136,8 @@ class Fit:
         return recommended(self.scores)
 
     def model(self, name: str | None = None, *, oldest: int | None = None, horizon: int | None = None) -> Channel:
-        """A candidate as a channel: the recommended one if `name` is None, else one of `oldlight.traces.candidates`.
-
-        Parameters
-        ----------
-        name : str, optional
-            "age chain", "packets", "FIFO", "renewal", "Gilbert–Elliott", "in-order", "constant", "deadline 2", ..
-        oldest, horizon : int, optional
-            As for `age_chain`; the horizon of the fit if None.
-        """
+        """A candidate of `oldlight.traces.candidates` ("age chain", "packets", "deadline 2", ..) as a channel, the recommended one if
+        `name` is None; `oldest` and `horizon` as for `age_chain`, the horizon of the fit if None."""
         self.ages.check()
         known = channels(self.ages.cut_at(oldest), self.horizon if horizon is None else horizon)
         return known[checks.one_of("name", self.recommended[0] if name is None else name, list(known))]
@@ -168,6 +176,7 @@ class Fit:
 
     @property
     def loss_rate(self) -> float:
+        """The share of the messages that were lost."""
         return float(self.lost.mean())
 
     @cached_property
@@ -349,7 +358,31 @@ def delay_laws(law: DelayLaw) -> Floats:
 
 
 def save_channel(path: str | Path, channel: Channel) -> Path:
-    """Write any channel as a JSON file, which the words `file:PATH` read."""
+    """Write any channel as a JSON file, which the text `file:PATH` reads.
+
+    Parameters
+    ----------
+    path : path
+        Where to.
+    channel : Channel
+        Any channel.
+
+    Returns
+    -------
+    Path
+        Where it is.
+
+    Examples
+    --------
+    >>> from pathlib import Path
+    >>> from tempfile import TemporaryDirectory
+    >>> import oldlight as ol
+    >>> from oldlight.registry import channel_of
+    >>> from oldlight.traces import save_channel
+    >>> with TemporaryDirectory() as folder:
+    ...     channel_of(f"file:{save_channel(Path(folder, 'link.json'), ol.PacketChannel({1: 1.0}, lost=0.25))}")
+    PacketChannel({1: 1}, lost=0.25)
+    """
     import json
 
     from oldlight.model.channels.text import channel_data

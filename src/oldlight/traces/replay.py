@@ -31,7 +31,7 @@ from oldlight import checks
 from oldlight.model.channels import AgeChain
 from oldlight.model.information import Information, Layout
 from oldlight.model.link_information import LinkInformation
-from oldlight.model.policies import BlackoutPolicy, MarkovPolicy, Policy, TablePolicy, chances_of, not_a_policy
+from oldlight.model.policies import BlackoutPolicy, MarkovPolicy, Policy, TablePolicy, probabilities_at, not_a_policy
 from oldlight.model.problem import ImpairedMDP, checked_problem
 from oldlight.random_streams import Seed, seed_number
 from oldlight.simulation.episodes import cumulative_of
@@ -51,7 +51,7 @@ CHUNK = 20_000  # episodes at once
 class Replay:
     """The value of a policy on a recording.
 
-    Attributes
+    Parameters
     ----------
     returns : ndarray, shape (episodes,)
         Of each episode, in the order of time.
@@ -65,6 +65,20 @@ class Replay:
         Ticks between the starting points (of all phases together).
     guessed : float
         The share of decisions at states that were counted along.
+    horizon : int
+        Ticks of an episode.
+    period_ms : float
+        Milliseconds of a tick.
+    source : str
+        The recording.
+
+    Examples
+    --------
+    >>> import oldlight as ol
+    >>> trace = ol.Trace([20.0] * 300, sent_ms=[20.0 * i for i in range(300)], source="link")
+    >>> problem = ol.ImpairedMDP(ol.instances.dichotomy(1, 4), ol.ConstantDelay(1))
+    >>> ol.replay(problem, ol.solve(problem).policy, trace, period_ms=20, episodes=100, per_tick=True)
+    Replay(1 ± 0 (95%), 100 episodes of 4 ticks of 20 ms, a start every 2.95 ticks)
     """
 
     returns: Floats
@@ -292,7 +306,7 @@ class _Player:
             info = Information(h, t, s, queue, tag) if seen else Information.nothing_seen(queue)
         law = self._known.get(info)
         if law is None:
-            given = decide(self.problem, self.policy, info) if self.nodes else chances_of(self.problem, self.policy, info)
+            given = decide(self.problem, self.policy, info) if self.nodes else probabilities_at(self.problem, self.policy, info)
             law = self._known[info] = cumulative_of(given)
         return law
 

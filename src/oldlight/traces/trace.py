@@ -37,7 +37,19 @@ QUANTILES = (0.5, 0.9, 0.99)
 
 
 def wifi() -> EmpiricalDelay:
-    """The measured Wi-Fi link: an episode's delay is 1..6 steps (see the module's text)."""
+    """The measured Wi-Fi link: an episode's delay is 1..6 steps (see the module's text).
+
+    Returns
+    -------
+    EmpiricalDelay
+        The same law at every step.
+
+    Examples
+    --------
+    >>> from oldlight import wifi
+    >>> wifi().law(10, 1, 1).max_delay
+    6
+    """
     return EmpiricalDelay(WIFI)
 
 
@@ -100,7 +112,7 @@ class Trace:
     >>> print(Trace([12.0, np.nan, 35.5, 12.0], sent_ms=[0, 20, 40, 60], source="link"))
     link: 4 messages sent every 20 ms for 0.08 s, 25.00% lost
       delay                mean 19.83 ms, half below 12, 90% 30.8, 99% 35.03, from 12 to 35.5
-      autocorrelation      -0.500 at lag 1, +0.250 at lag 2
+      autocorrelation      -1.000 at lag 1, -1.000 at lag 2
       outages              1, 20 ms long on average, the longest 20 ms
     """
 
@@ -150,10 +162,12 @@ class Trace:
 
     @property
     def lost(self) -> NDArray[np.bool_]:
+        """Whether each message was lost."""
         return np.isnan(self.delay_ms)
 
     @property
     def loss_rate(self) -> float:
+        """The share of the messages that were lost."""
         return float(self.lost.mean())
 
     @property
@@ -183,6 +197,7 @@ class Trace:
 
     @property
     def mean_ms(self) -> float:
+        """The mean delay of what was received; NaN if nothing was."""
         return float(np.nanmean(self.delay_ms)) if not self.lost.all() else float("nan")
 
     def quantiles_ms(self, q: Any = QUANTILES) -> Floats:
@@ -251,7 +266,7 @@ class Trace:
         --------
         >>> from oldlight import Trace
         >>> Trace([15.0] * 50, sent_ms=[20.0 * i for i in range(50)]).fit(20, per_tick=True).age_chain()
-        AgeChain([[0.0, 1.0], [0.0, 1.0, 0.0]], first={1: 1.0})
+        AgeChain([[0.0, 1.0], [0.0, 1.0, 0.0]], first={1: 1})
         """
         return fit(self, period_ms, horizon, per_tick)
 

@@ -66,7 +66,9 @@ def compared(trace: Trace, mdp: ol.TabularMDP, period: float) -> Comparison | st
     quickest = min(int(run.late.min()) for run in trace.fit(period).ages.runs)
     deadlines = [f"deadline {d}" for d in range(quickest, min(oldest, LATEST) + 1)]
     try:
-        return compare_models(trace, mdp, period_ms=period, models=["in-order", "packets", *deadlines, "QMDP"], **EFFORT)
+        return compare_models(
+            trace, mdp, period_ms=period, models=["in-order", "packets", *deadlines, "QMDP"], **EFFORT
+        )
     except ValueError as error:
         return str(error)
 
@@ -74,7 +76,9 @@ def compared(trace: Trace, mdp: ol.TabularMDP, period: float) -> Comparison | st
 def halves(trace: Trace, mdp: ol.TabularMDP, period: float) -> str:
     """Fitted on the first half, played on the second."""
     try:
-        row = compare_models(trace.part(0, 0.5), mdp, period_ms=period, models=[], on=trace.part(0.5, 1), **EFFORT)["age chain"]
+        row = compare_models(trace.part(0, 0.5), mdp, period_ms=period, models=[], on=trace.part(0.5, 1), **EFFORT)[
+            "age chain"
+        ]
     except ValueError:
         return "–"
     return f"{row.predicted:.2f} → {earned(row)}"
@@ -88,7 +92,12 @@ def earned(row: ol.traces.comparison.Row) -> str:
 def line(name: str, period: float, found: Comparison, half: str) -> str:
     cells = [name, f"{period:g}"]
     for model in ("age chain", "in-order", "packets", found.best_deadline):
-        cells.append("–" if model is None else f"{found[model].predicted:.2f} → {earned(found[model])}" + (f" (d = {model[9:]})" if model.startswith("deadline") else ""))
+        cells.append(
+            "–"
+            if model is None
+            else f"{found[model].predicted:.2f} → {earned(found[model])}"
+            + (f" (d = {model[9:]})" if model.startswith("deadline") else "")
+        )
     cells.append(earned(found["QMDP"]))
     differences = []
     for other in filter(None, (found.best_deadline, "QMDP")):
@@ -99,7 +108,18 @@ def line(name: str, period: float, found: Comparison, half: str) -> str:
 
 
 def main(folder: Path) -> None:
-    head = ["recording", "ms a tick", "age chain", "in-order", "packets", "best deadline", "QMDP", "age chain − deadline, − QMDP", "age chain's prediction", "first half → second half"]
+    head = [
+        "recording",
+        "ms a tick",
+        "age chain",
+        "in-order",
+        "packets",
+        "best deadline",
+        "QMDP",
+        "age chain − deadline, − QMDP",
+        "age chain's prediction",
+        "first half → second half",
+    ]
     began, tally = time.time(), []
     for plant, mdp in PLANTS.items():
         for apart in (False, True):

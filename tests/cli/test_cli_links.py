@@ -113,7 +113,9 @@ def test_a_plant_is_planned_and_played_on_the_recording(call: Call, link: Path) 
     assert code == 0, err
     rows = json.loads(Path("all.json").read_text())["plant"]["rows"]
     assert [row["model"] for row in rows][:2] == ["age chain", "constant"]
-    assert {"deadline 1", "QMDP", "in-order", "packets", "FIFO", "renewal", "Gilbert–Elliott"} <= {row["model"] for row in rows}
+    assert {"deadline 1", "QMDP", "in-order", "packets", "FIFO", "renewal", "Gilbert–Elliott"} <= {
+        row["model"] for row in rows
+    }
     for row in rows:
         assert f"  {row['model']} " in out
     assert Path("link.png").stat().st_size > 5_000

@@ -28,7 +28,6 @@ LONG_FUNCTIONS = {
     "planning/gap.py:hidden_visits",
 }
 MANY_ARGUMENTS = {  # of the commands: their options
-    "cli/links.py:on_testbed",
     "cli/problems.py:learn",
     "cli/problems.py:plan",
     "cli/problems.py:simulate",

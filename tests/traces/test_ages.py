@@ -104,7 +104,9 @@ def test_first_is_counted_where_replay_begins() -> None:
     delay[185:] = NAN
     fit = Trace(delay, sent_ms=20.0 * np.arange(200)).fit(20, per_tick=True)
     assert fit.age_chain(horizon=20).first.tolist() == [0.0, 1.0]
-    assert fit.ages.first(None, 60)[2:].sum() == pytest.approx(14.5 / 198, rel=0.1)  # the last tick with a message is 184 or 185
+    assert fit.ages.first(None, 60)[2:].sum() == pytest.approx(
+        14.5 / 198, rel=0.1
+    )  # the last tick with a message is 184 or 185
 
 
 def test_what_is_older_is_not_used() -> None:
@@ -218,7 +220,9 @@ def test_models_are_compared_by_what_their_plans_earn() -> None:
     bad = ol.BurstyLoss(0.02, 0.1).lost(rng, 10_000, 1)[:, 0]
     trace = Trace(np.where(bad, NAN, 5.0), sent_ms=20.0 * np.arange(10_000), source="link")
     mdp = ol.instances.sensing_chain(0.8, n_states=6).replace(horizon=20)
-    found = compare_models(trace, mdp, period_ms=20, models=["packets", "deadlines", "QMDP"], episodes=3000, per_tick=True)
+    found = compare_models(
+        trace, mdp, period_ms=20, models=["packets", "deadlines", "QMDP"], episodes=3000, per_tick=True
+    )
     assert found["age chain"].verdict == "holds"
     assert found["packets"].predicted > found["packets"].earned.value + found["packets"].earned.half_width
     assert found["packets"].verdict.endswith("too good")

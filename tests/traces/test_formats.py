@@ -86,33 +86,53 @@ def test_irtt(tmp_path: Path) -> None:
     def trip(i: int, rtt: float | None) -> dict[str, object]:
         send = {"wall": 1700000000_000000000 + i * 20_000000, "monotonic": i * 20_000000}
         delay = {} if rtt is None else {"rtt": int(rtt * 1e6), "send": 1, "receive": 1}
-        return {"seqno": i, "lost": "false" if rtt else "true_down", "timestamps": {"client": {"send": send}}, "delay": delay}
+        return {
+            "seqno": i,
+            "lost": "false" if rtt else "true_down",
+            "timestamps": {"client": {"send": send}},
+            "delay": delay,
+        }
 
     trips = [trip(0, 12.5), trip(1, None), trip(3, 9.0)]  # number 2 was not written at all
     trace = read(tmp_path, json.dumps({"version": {}, "round_trips": trips}, indent=1))
     assert np.allclose(trace.delay_ms, [12.5, NAN, NAN, 9.0], equal_nan=True)
     assert trace.sent_ms is not None
     assert np.allclose(np.diff(trace.sent_ms), 20, atol=1e-3)
-    with pytest.raises(ValueError, match=r"round trip 1: expected seqno, lost, delay.rtt and timestamps.client.send .*KeyError: 'lost'"):
+    with pytest.raises(
+        ValueError, match=r"round trip 1: expected seqno, lost, delay.rtt and timestamps.client.send .*KeyError: 'lost'"
+    ):
         read(tmp_path, json.dumps({"round_trips": [{"seqno": 1}, {"seqno": 2}]}))
 
 
 def line(seq: int, sent_ns: int, received_ns: int) -> str:
     """As a ROS 2 logger writes it: the date is local time and must not be taken for the arrival."""
     return json.dumps(
-        {"datetime": "2022-11-15 12:14:55.732434", "timestamp": received_ns, "payload": {"seqnum": seq, "src_timestamp_ns": str(sent_ns)}}
+        {
+            "datetime": "2022-11-15 12:14:55.732434",
+            "timestamp": received_ns,
+            "payload": {"seqnum": seq, "src_timestamp_ns": str(sent_ns)},
+        }
     )
 
 
 def test_json_lines_with_two_clocks(tmp_path: Path) -> None:
     t0 = 1668510894867850605
-    rows = [(5, 0, 30), (6, 500, 498), (9, 2000, 2010)]  # the second seems to arrive 2 ms before it was sent; 7 and 8 are missing
+    rows = [
+        (5, 0, 30),
+        (6, 500, 498),
+        (9, 2000, 2010),
+    ]  # the second seems to arrive 2 ms before it was sent; 7 and 8 are missing
     trace = read(tmp_path, "\n".join(line(n, t0 + s * 10**6, t0 + r * 10**6) for n, s, r in rows))
     assert np.allclose(trace.delay_ms, [32, 0, NAN, NAN, 12], equal_nan=True, atol=1e-3)
     assert trace.sent_ms is not None
     assert np.allclose(trace.sent_ms - trace.sent_ms[0], [0, 500, 1000, 1500, 2000], atol=1e-3)
-    assert trace.notes[0].startswith("1 messages seem to arrive before they were sent, by up to 2 ms: two clocks. 2 ms were added")
-    stamped = [{"header": {"stamp": {"sec": 10 + i, "nanosec": 5}}, "received_ns": (10 + i) * 10**9 + 3_000_005} for i in range(2)]
+    assert trace.notes[0].startswith(
+        "1 messages seem to arrive before they were sent, by up to 2 ms: two clocks. 2 ms were added"
+    )
+    stamped = [
+        {"header": {"stamp": {"sec": 10 + i, "nanosec": 5}}, "received_ns": (10 + i) * 10**9 + 3_000_005}
+        for i in range(2)
+    ]
     assert np.allclose(read(tmp_path, "\n".join(map(json.dumps, stamped))).delay_ms, 3)
     assert np.allclose(read(tmp_path, json.dumps([{"rtt_ms": 4}, {"rtt_ms": None}])).delay_ms, [4, NAN], equal_nan=True)
 
@@ -121,7 +141,10 @@ def test_two_clocks_in_a_table_and_two_time_zones(tmp_path: Path) -> None:
     trace = read(tmp_path, "sent_ms,received_ms\n0,1\n9,5\n20,\n")
     assert same(trace.delay_ms, [5, 0, NAN])
     assert "two clocks" in trace.notes[0]
-    trace = read(tmp_path, "sent,received\n2024-05-01T12:00:00Z,2024-05-01T14:00:00.010Z\n2024-05-01T12:00:01Z,2024-05-01T14:00:01.020Z\n")
+    trace = read(
+        tmp_path,
+        "sent,received\n2024-05-01T12:00:00Z,2024-05-01T14:00:00.010Z\n2024-05-01T12:00:01Z,2024-05-01T14:00:01.020Z\n",
+    )
     assert trace.notes == ("the quickest message took 7200.01 s: are both times of one clock, and of one time zone?",)
 
 
@@ -132,7 +155,15 @@ def session(n: int, lost: int) -> str:
     """ping -c n: the last `lost` messages have no answer; the closing line says how many were sent."""
     lines = ["PING h (10.0.0.9) 56(84) bytes of data."]
     lines += [f"64 bytes from 10.0.0.9: icmp_seq={i + 1} ttl=64 time={10 + i % 3}.0 ms" for i in range(n - lost)]
-    return "\n".join([*lines, "", "--- h ping statistics ---", f"{n} packets transmitted, {n - lost} received, x% packet loss, time {20 * (n - 1)}ms", ""])
+    return "\n".join(
+        [
+            *lines,
+            "",
+            "--- h ping statistics ---",
+            f"{n} packets transmitted, {n - lost} received, x% packet loss, time {20 * (n - 1)}ms",
+            "",
+        ]
+    )
 
 
 def test_sessions_of_ping_are_kept_apart(tmp_path: Path) -> None:
@@ -167,7 +198,9 @@ def test_holes_are_said_and_counted(tmp_path: Path) -> None:
     assert int(trace.lost.sum()) == 5 + 150
     assert trace.sent_ms is not None
     assert np.allclose(np.diff(trace.sent_ms), 20)
-    assert trace.notes == ("2 holes in the sending times, 3.14 s in all, the longest 3.02 s: 155 messages in 2 of them count as lost",)
+    assert trace.notes == (
+        "2 holes in the sending times, 3.14 s in all, the longest 3.02 s: 155 messages in 2 of them count as lost",
+    )
     assert trace.outages_ms.tolist() == [100.0, 3000.0]  # in time, not in messages
     assert "outages              2, 1550 ms long on average, the longest 3000 ms" in str(trace)
     stopped = read(tmp_path, holes(), holes="stop")

@@ -62,7 +62,11 @@ def test_what_an_agent_knows_against_the_definition() -> None:
     rng = np.random.default_rng(1)
     late = np.where(rng.random(80) < 0.2, NEVER, rng.integers(0, 5, 80))
     begins = np.arange(70)
-    chain = Trace(np.where(late == NEVER, NAN, 20.0 * late), sent_ms=20.0 * np.arange(80)).fit(20, per_tick=True).age_chain(horizon=10)
+    chain = (
+        Trace(np.where(late == NEVER, NAN, 20.0 * late), sent_ms=20.0 * np.arange(80))
+        .fit(20, per_tick=True)
+        .age_chain(horizon=10)
+    )
     link = ol.ImpairedMDP(MDP, chain).automaton
     ages = ages_of(late)
     view = follow_automaton(link, late, ages, begins)
@@ -95,7 +99,9 @@ def test_a_plan_without_a_place_counts_along() -> None:
     fifo = ol.ImpairedMDP(MDP, ol.FIFODelay({1: 1.0})).automaton
     view = follow_automaton(fifo, late, None, np.array([0]))
     assert view.guessed[:5, 0].tolist() == [False, False, True, True, False]
-    sure = ol.TabularMDP([[[0, 1], [1, 0]], [[1, 0], [0, 1]]], np.array([[0.0, 0.0], [1.0, 1.0]]), horizon=8, initial=[1.0, 0.0])
+    sure = ol.TabularMDP(
+        [[[0, 1], [1, 0]], [[1, 0], [0, 1]]], np.array([[0.0, 0.0], [1.0, 1.0]]), horizon=8, initial=[1.0, 0.0]
+    )
     problem = ol.ImpairedMDP(sure, ol.ConstantDelay(1))
     trace = Trace([20.0, NAN] * 40, sent_ms=20.0 * np.arange(80))
     found = replay(problem, ol.solve(problem).policy, trace, period_ms=20, episodes=60, per_tick=True)
@@ -111,7 +117,9 @@ def test_starting_points() -> None:
     begins, at = starting_points(runs, 8, "link", 20.0)
     assert at.tolist() == [2.25, 2.75, 3.25, 3.75, 4.25]
     assert begins.tolist() == [2, 19, 3, 20, 4]
-    with pytest.raises(ValueError, match="link has at most 12 ticks of 20 ms in a session, fewer than an episode of 20"):
+    with pytest.raises(
+        ValueError, match="link has at most 12 ticks of 20 ms in a session, fewer than an episode of 20"
+    ):
         starting_points(runs, 20, "link", 20.0)
 
 
@@ -144,7 +152,9 @@ def test_the_same_seed_gives_the_same_and_the_stride_is_stated() -> None:
     problem = ol.ImpairedMDP(MDP, ol.PacketChannel({1: 1.0}, lost=0.1))
     policy = ol.solve(problem, tolerance=0.1).policy
     trace = Trace(np.where(np.arange(500) % 7 == 3, NAN, 15.0), sent_ms=20.0 * np.arange(500))
-    one, two = (replay(problem, policy, trace, period_ms=20, episodes=400, seed=s) for s in (1, np.random.SeedSequence(1)))
+    one, two = (
+        replay(problem, policy, trace, period_ms=20, episodes=400, seed=s) for s in (1, np.random.SeedSequence(1))
+    )
     assert (one.returns == two.returns).all()
     starts = sum(len(run) - H + 1 - run.skip for run in runs_of(trace, 20.0)[0])
     assert one.stride == pytest.approx(starts / 400 / 8)

@@ -142,7 +142,10 @@ REFUSED = {
         "line 3: a delay of 1.7e+12 ms, more than a year; is the unit right? A lost message has an empty cell",
     ),
     "too many cells": ("sent_ms,delay_ms\n0,1\n2,3,4\n", "line 3: 3 cells, but the first line names 2 columns"),
-    "too few cells": ("sent_ms delay_ms\n0 1\n2\n", "line 3: 1 cells, expected 2; write nan where nothing was received"),
+    "too few cells": (
+        "sent_ms delay_ms\n0 1\n2\n",
+        "line 3: 1 cells, expected 2; write nan where nothing was received",
+    ),
     "half a number": (
         "seq,delay_ms\n1,1\n1.5,1\n",
         "line 3: seq is 1.5, expected a whole number ≥ 0, of at most 15 digits",
@@ -189,7 +192,10 @@ def test_other_refusals(tmp_path: Path) -> None:
         ({"delay_ms": [1.0, -1.0]}, r"delay_ms\[1\] is -1.0, expected a number ≥ 0, or NaN"),
         ({"delay_ms": [1.0, 1e300]}, r"delay_ms\[1\] is 1e\+300, expected .* at most 3.156e\+10, a year"),
         ({"delay_ms": [float("inf"), 1.0]}, r"delay_ms\[0\] is inf, expected"),
-        ({"delay_ms": [1, 2], "session": [0, 2]}, r"session is \[0, 2\], expected a number 0, 1, .. for each of 2 messages"),
+        (
+            {"delay_ms": [1, 2], "session": [0, 2]},
+            r"session is \[0, 2\], expected a number 0, 1, .. for each of 2 messages",
+        ),
         ({"delay_ms": [1, 2], "sent_ms": [0, 1, 2]}, "sent_ms has 3 entries, expected one per message: 2"),
         ({"delay_ms": [1, 2], "sent_ms": [5, 1]}, r"sent_ms\[1\] is before sent_ms\[0\]"),
     ]:

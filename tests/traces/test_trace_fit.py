@@ -57,7 +57,9 @@ def test_no_number_is_too_large_or_too_small() -> None:
                 assert np.isfinite(fit.episodes).all()
                 assert "nan" not in str(fit)
                 assert Trace(delays, sent_ms=20 * np.arange(4)).fit(period).longest == 10_000
-        with pytest.raises(ValueError, match="at 1e-300 ms a tick there are 6e\\+301 ticks, at most 6,250,000 are looked at"):
+        with pytest.raises(
+            ValueError, match="at 1e-300 ms a tick there are 6e\\+301 ticks, at most 6,250,000 are looked at"
+        ):
             Trace([1.0] * 4, sent_ms=20 * np.arange(4)).fit(1e-300)
 
 

@@ -152,7 +152,10 @@ def test_the_page_runs_and_shows_what_it_says(
         exec(block, names)
     printed = capsys.readouterr().out
     shown = [line[4:] for line in page.splitlines() if line.startswith("    ")]
-    for begin, lines in (("link.csv: 4,000 messages sent every 20 ms for 80 s, 2.73% lost", 20), ("link.csv at 20 ms a tick, 2,000", 7)):
+    for begin, lines in (
+        ("link.csv: 4,000 messages sent every 20 ms for 80 s, 2.73% lost", 20),
+        ("link.csv at 20 ms a tick, 2,000", 7),
+    ):
         first = next(i for i, line in enumerate(shown) if line.startswith(begin))
         for line in shown[first : first + lines]:
             assert line in printed.splitlines()

@@ -99,7 +99,9 @@ class AgePlan(BeliefPlan):
         self.tables = tables
         self.depth = tables.automaton.longest
         self.nodes = set(tables.automaton.nodes)
-        self.roots = {h: sorted(n[1] for n in self.nodes if isinstance(n, tuple) and n[0] == h) for h in range(self.depth + 1)}
+        self.roots = {
+            h: sorted(n[1] for n in self.nodes if isinstance(n, tuple) and n[0] == h) for h in range(self.depth + 1)
+        }
 
     def action(self, info: LinkInformation) -> int:
         node = info.node
@@ -111,7 +113,7 @@ class AgePlan(BeliefPlan):
         if node not in self.nodes:
             return super().action(info)
         try:
-            return int(self.plan.policy.action(info._replace(node=node)))  # type: ignore[union-attr]
+            return int(self.plan.policy.probabilities(info._replace(node=node)).argmax())  # type: ignore[arg-type]
         except KeyError:
             return super().action(info)
 

@@ -71,7 +71,13 @@ class Score:
     impossible: float
 
     def to_dict(self) -> dict[str, Any]:
-        return {"name": self.name, "score": self.score, "behind": self.behind, "error": self.error, "impossible": self.impossible}
+        return {
+            "name": self.name,
+            "score": self.score,
+            "behind": self.behind,
+            "error": self.error,
+            "impossible": self.impossible,
+        }
 
 
 class Laws:
@@ -82,7 +88,9 @@ class Laws:
         late = np.concatenate([piece.late for piece in pieces])
         here = late[late <= oldest]
         self.n = len(late) / phases
-        self.delays = np.bincount(here, minlength=oldest + 1) / max(len(here), 1) if len(here) else np.eye(oldest + 1)[-1]
+        self.delays = (
+            np.bincount(here, minlength=oldest + 1) / max(len(here), 1) if len(here) else np.eye(oldest + 1)[-1]
+        )
         self.lost = float(min(max(1 - len(here) / len(late), 1 / (self.n + 2)), 1.0)) if len(here) < len(late) else 0.0
         self.common = int(self.delays.argmax())
         self.within = float((late <= self.common).mean())

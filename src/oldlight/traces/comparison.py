@@ -140,14 +140,18 @@ class Comparison:
         """What the table says, in words."""
         chain = self[CHAIN]
         if not chain.tells:
-            wide = f"± {chain.earned.half_width:.3g}" if np.isfinite(chain.earned.half_width) else "without an interval"
+            interval_of = (
+                f"± {chain.earned.half_width:.3g}" if np.isfinite(chain.earned.half_width) else "without an interval"
+            )
             return (
-                f"Too short to tell: on the recording a plan earns {chain.earned.value:.4g} {wide}, and a difference of less cannot be seen. "
+                f"Too short to tell: on the recording a plan earns {chain.earned.value:.4g} {interval_of}, and a difference of less cannot be seen. "
                 "Measure longer."
             )
         said = "holds on the recording" if chain.holds else f"is {chain.verdict}"
         text = f"The age chain's prediction, {chain.predicted:.4g}, {said} ({chain.earned.value:.4g} ± {chain.earned.half_width:.2g})."
-        wrong = [f"{row.name} ({row.verdict})" for row in self.rows if row.tells and not row.holds and row.name != CHAIN]
+        wrong = [
+            f"{row.name} ({row.verdict})" for row in self.rows if row.tells and not row.holds and row.name != CHAIN
+        ]
         if wrong:
             text += f" Do not trust the predictions of {', '.join(wrong)}."
         for other in filter(None, (self.best_deadline, QMDP if any(row.name == QMDP for row in self.rows) else None)):
@@ -167,6 +171,10 @@ class Comparison:
             "verdict": self.verdict,
             "notes": list(self.notes),
         }
+
+    def __repr__(self) -> str:
+        rows = ", ".join(f"{row.name}: {row.verdict}" for row in self.rows[:4])
+        return f"Comparison({len(self.rows)} models at {self.period_ms:g} ms a tick; {rows}{', ..' if len(self.rows) > 4 else ''})"
 
     def __str__(self) -> str:
         first = self.rows[0].earned
@@ -193,8 +201,18 @@ class Comparison:
         place = np.arange(len(self.rows))[::-1]
         earned = np.array([row.earned.value for row in self.rows])
         wide = np.array([row.earned.half_width if np.isfinite(row.earned.half_width) else 0.0 for row in self.rows])
-        ax.errorbar(earned, place, xerr=wide, fmt="o", ms=5, color="#1f6f8b", capsize=3, label="earned on the recording, 95%")
-        ax.plot([row.predicted for row in self.rows], place, "x", ms=8, mew=2, color="#c8553d", label="predicted by the model")
+        ax.errorbar(
+            earned, place, xerr=wide, fmt="o", ms=5, color="#1f6f8b", capsize=3, label="earned on the recording, 95%"
+        )
+        ax.plot(
+            [row.predicted for row in self.rows],
+            place,
+            "x",
+            ms=8,
+            mew=2,
+            color="#c8553d",
+            label="predicted by the model",
+        )
         ax.set_yticks(place, [row.name for row in self.rows])
         ax.set_xlabel("return of an episode")
         ax.set_title(f"{self.trace.source} at {self.period_ms:g} ms a tick", fontsize=10)

@@ -59,7 +59,9 @@ class AgeCounts:
 
     def cut_at(self, oldest: int | None) -> AgeCounts:
         """The same with another oldest usable age."""
-        return AgeCounts(self.trace, self.period_ms, self.runs, None if oldest is None else checks.whole("oldest", oldest))
+        return AgeCounts(
+            self.trace, self.period_ms, self.runs, None if oldest is None else checks.whole("oldest", oldest)
+        )
 
     def late(self, run: Run) -> Ints:
         return run.late if self.oldest is None else np.where(run.late > self.oldest, NEVER, run.late)

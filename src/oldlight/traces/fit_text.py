@@ -19,14 +19,18 @@ def chosen(fit: Fit, deadline: int | None, oldest: int | None) -> tuple[Channel 
     """The channel to print or write, and why: of the deadline, else the recommended one; None where there is nothing to count."""
     if deadline is not None:
         rate = fit.lost_by(deadline)
-        return fit.with_deadline(deadline), f"with a deadline of {deadline} ticks ({deadline * fit.period_ms:g} ms): {rate:.2%} lost or later"
+        return fit.with_deadline(
+            deadline
+        ), f"with a deadline of {deadline} ticks ({deadline * fit.period_ms:g} ms): {rate:.2%} lost or later"
     try:
         channel = fit.model(oldest=oldest)
     except ValueError as error:
         return None, f"no model: {error}"
     name, why = fit.recommended
     cut = fit.ages.cut_at(oldest)
-    more = f". Observations older than {oldest} ticks are not used: {cut.cut:.1%} of those that arrive" if cut.cut else ""
+    more = (
+        f". Observations older than {oldest} ticks are not used: {cut.cut:.1%} of those that arrive" if cut.cut else ""
+    )
     return channel, f"recommended: {name}: {why}{more}"
 
 
@@ -45,7 +49,9 @@ def text(fit: Fit, deadline: int | None, oldest: int | None) -> str:
     if fit.lost.any():
         lines.append(f"  lost                 {fit.loss_rate:.2%}, {'in bursts' if fit.bursty else 'one by one'}")
     lines += [f"  note: {note}" for note in fit.notes]
-    lines.append("how far from independent (a small p-value is bad: models that draw each delay and loss by itself are then too good):")
+    lines.append(
+        "how far from independent (a small p-value is bad: models that draw each delay and loss by itself are then too good):"
+    )
     lines += [
         f"  {test.name:22} p {chance(test.p_value):<11} effect {test.effect:+.3f}   {test.means}" for test in fit.tests
     ]
@@ -54,7 +60,9 @@ def text(fit: Fit, deadline: int | None, oldest: int | None) -> str:
     )
     channel, why = chosen(fit, deadline, oldest)
     if channel is not None and deadline is None:
-        lines.append("how well each model foretells ticks that it was not fitted to (log-probability of a tick, higher is better):")
+        lines.append(
+            "how well each model foretells ticks that it was not fitted to (log-probability of a tick, higher is better):"
+        )
         lines += [
             f"  {one.name:16} {one.score:+.4f}, {one.behind:.4f} ± {one.error:.4f} behind the best"
             + (f"; says that {one.impossible:.1%} of the ticks cannot be" if one.impossible else "")

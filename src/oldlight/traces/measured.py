@@ -134,7 +134,9 @@ def one_clock(where: str, sent: Floats, received: Floats) -> tuple[Floats, tuple
     if not (delay < 0).any():
         if np.isfinite(delay).any() and np.nanmin(delay) > SLOW:
             quickest = float(np.nanmin(delay)) / 1e3
-            return delay, (f"the quickest message took {quickest:.6g} s: are both times of one clock, and of one time zone?",)
+            return delay, (
+                f"the quickest message took {quickest:.6g} s: are both times of one clock, and of one time zone?",
+            )
         return delay, ()
     offset = float(-np.nanmin(delay))
     possible(where, offset)
@@ -171,11 +173,9 @@ def without_holes(source: object, found: Measured, holes: Holes) -> Measured:
     if missing.sum() > 100 * len(gaps) + 1000:
         raise ValueError(
             f"{source}: holes of {gaps[lost].sum() / 1e3:.4g} s in the sending times would be {missing.sum():.4g} lost messages, of {len(gaps) + 1}"
-            " that are there; give holes=\"stop\", or the longest hole in milliseconds that counts as lost"
+            ' that are there; give holes="stop", or the longest hole in milliseconds that counts as lost'
         )
-    note = (
-        f"{int(hole.sum()):,} holes in the sending times, {gaps[hole].sum() / 1e3:.4g} s in all, the longest {gaps[hole].max() / 1e3:.4g} s: "
-    )
+    note = f"{int(hole.sum()):,} holes in the sending times, {gaps[hole].sum() / 1e3:.4g} s in all, the longest {gaps[hole].max() / 1e3:.4g} s: "
     if lost.any():
         note += f"{int(missing.sum()):,} messages in {int(lost.sum()):,} of them count as lost"
     if (hole & ~lost).any():

@@ -23,9 +23,7 @@ from oldlight.traces.read_ping import looks_like_ping, read_ping
 from oldlight.traces.read_table import read_table
 
 
-def read_file(
-    path: str | os.PathLike[str], *, holes: Holes = "lost", columns: Sequence[str] | None = None
-) -> Measured:
+def read_file(path: str | os.PathLike[str], *, holes: Holes = "lost", columns: Sequence[str] | None = None) -> Measured:
     """The messages of a recording; what cannot be read is named with its line. See `oldlight.traces.read_trace`."""
     if isinstance(holes, str):
         checks.one_of("holes", holes, ("lost", "stop"))

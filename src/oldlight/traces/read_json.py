@@ -24,7 +24,7 @@ SECONDS, NANOSECONDS = ("sec", "secs"), ("nanosec", "nsec", "nsecs", "nanosecs")
 
 def looks_like_json(lines: list[str]) -> bool:
     first = next((line.strip() for line in lines if line.strip()), "")
-    return first.startswith("{") or first.startswith("[{") or first == "["
+    return first.startswith(("{", "[{")) or first == "["
 
 
 def read_json(source: Path, lines: list[str]) -> tuple[Measured, bool]:
@@ -95,7 +95,9 @@ def _irtt(source: Path, trips: list[Any]) -> Measured:
                 f"({type(error).__name__}: {str(error)[:60]})"
             ) from None
         if not np.isfinite(when) or late < 0:
-            raise ValueError(f"{source}, round trip {n}: sent at {when} ms with a delay of {late} ms, expected numbers ≥ 0")
+            raise ValueError(
+                f"{source}, round trip {n}: sent at {when} ms with a delay of {late} ms, expected numbers ≥ 0"
+            )
         possible(f"{source}, round trip {n}", late)
         seq.append(number)
         delay.append(late)

@@ -128,11 +128,17 @@ def _read_line(where: str, line: str, came: float, sessions: list[_Session]) -> 
     answer, silence = ANSWER.search(line), SILENCE.search(line)
     closing = CLOSING.search(line) or WINDOWS_CLOSING.search(line)
     reply = None if answer or silence else WINDOWS.search(line)
-    lost = not (answer or silence or reply) and bool(WINDOWS_LOST.search(line)) and bool(sessions) and sessions[-1].windows
+    lost = (
+        not (answer or silence or reply) and bool(WINDOWS_LOST.search(line)) and bool(sessions) and sessions[-1].windows
+    )
     if not (answer or silence or closing or reply or lost):
         return
     numbered = answer or silence
-    if not sessions or (sessions[-1].closed and not closing) or (numbered and sessions[-1].begins_again(int(numbered["seq"]), line)):
+    if (
+        not sessions
+        or (sessions[-1].closed and not closing)
+        or (numbered and sessions[-1].begins_again(int(numbered["seq"]), line))
+    ):
         sessions.append(_Session(bool(reply)))
     session = sessions[-1]
     if closing:
@@ -188,13 +194,18 @@ def _made(source: Path, session: _Session) -> Measured | None:
         waits = np.where(np.isnan(measured.delay_ms), PATIENCE, np.maximum(measured.delay_ms, SECOND))
         sent = np.concatenate([[0.0], np.cumsum(waits[:-1])])
         return one_session(
-            measured.delay_ms, sent, "sent every second, or four seconds after a message without an answer, as Windows does"
+            measured.delay_ms,
+            sent,
+            "sent every second, or four seconds after a message without an answer, as Windows does",
         )
     if session.took is not None and session.total is not None and session.total > 1:
         interval = float(session.took) / (session.total - 1)
         note = f"sent every {interval:.6g} ms, by the closing line"
     else:
-        interval, note = SECOND, "sent every second, ping's default: there is neither a closing line nor a time on each line"
+        interval, note = (
+            SECOND,
+            "sent every second, ping's default: there is neither a closing line nor a time on each line",
+        )
     return one_session(measured.delay_ms, np.asarray(numbers * interval, dtype=np.float64), note)
 
 

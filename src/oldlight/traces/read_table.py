@@ -15,7 +15,7 @@ if they are dates or times of this century. Anything else needs `columns=`.
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 import numpy as np
@@ -49,7 +49,12 @@ NAMES = {
     "delay": ("delay", "latency", "rtt", "owd", "one_way_delay", "round_trip"),
     "seq": ("seq", "sequence", "id", "index", "seqno", "seqnum", "seq_num", "sequence_number"),
 }  # fmt: skip
-CLOCK = ("timestamp", "time", "datetime", "date")  # the sending of a message with a delay, the arrival of one with a sending time
+CLOCK = (
+    "timestamp",
+    "time",
+    "datetime",
+    "date",
+)  # the sending of a message with a delay, the arrival of one with a sending time
 HEADER = re.compile(r"(?P<name>[a-z_]+?)[ _]*[(\[]?(?P<unit>s|ms|us|µs|ns)?[)\]]?")
 FORMS = (
     "accepted are: a table with columns such as sent_ms,received_ms or sent_ms,delay_ms or delay_ms (units _s, _ms, _us, _ns; seq if lost "
@@ -81,26 +86,28 @@ def read_table(source: Path, lines: list[str], columns: Sequence[str] | None) ->
         if len(cells) > len(names) and columns is None and not notes:
             raise ValueError(f"{source}, line {n}: {len(cells)} cells, but the first line names {len(names)} columns")
         if mark is None and len(cells) <= max(place for place, _ in places.values()):
-            raise ValueError(f"{source}, line {n}: {len(cells)} cells, expected {len(names)}; write nan where nothing was received")
+            raise ValueError(
+                f"{source}, line {n}: {len(cells)} cells, expected {len(names)}; write nan where nothing was received"
+            )
         for name, (i, _) in places.items():
             texts[name].append(cells[i] if i < len(cells) else "")
     if len(rows) < 2:
         raise ValueError(f"{source}: {len(rows)} messages; expected at least two")
     numbers = [n for n, _ in rows]
-    return messages(source, "line", numbers, {name: (texts[name], names[i], unit) for name, (i, unit) in places.items()}, notes)
+    return messages(
+        source, "line", numbers, {name: (texts[name], names[i], unit) for name, (i, unit) in places.items()}, notes
+    )
 
 
 def messages(
     source: Path,
     what: str,
     numbers: Sequence[int],
-    columns: dict[str, tuple[Sequence[str], str, str | None]],
+    columns: Mapping[str, tuple[Sequence[str], str, str | None]],
     notes: tuple[str, ...] = (),
 ) -> tuple[Measured, bool]:
     """The messages of columns by kind, each (texts, its name, its unit); `numbers` are those of the lines, for errors."""
-    values = {
-        kind: column(source, what, numbers, kind, *given) for kind, given in columns.items()
-    }
+    values = {kind: column(source, what, numbers, kind, *given) for kind, given in columns.items()}
     sent = values.get("sent")
     if sent is not None and "received" in values:
         for n, late in zip(numbers, (values["received"] - sent).tolist(), strict=True):
@@ -147,9 +154,7 @@ def column(
         return out
     unit = unit or (calendar_unit(out) if kind != "delay" else None)
     if unit is None and np.isfinite(out).any():
-        raise ValueError(
-            f"{source}: column {name!r} has no unit; name it {name}_s, {name}_ms, {name}_us or {name}_ns"
-        )
+        raise ValueError(f"{source}: column {name!r} has no unit; name it {name}_s, {name}_ms, {name}_us or {name}_ns")
     return np.asarray(out * UNITS[unit or "ms"])
 
 
@@ -225,4 +230,6 @@ def _guessed(source: Path, rows: list[list[str]], lines: Sequence[str]) -> list[
         if first is not None and first == second:
             unit = "" if first == "date" else f"_{first}"
             return [f"sent{unit}", f"received{unit}", *[""] * (max(len(row) for row in rows) - 2)]
-    raise ValueError(f"{source}: a table without column names; say what they are: columns=[\"sent_ms\", \"received_ms\", ...].{first_lines(lines)}")
+    raise ValueError(
+        f'{source}: a table without column names; say what they are: columns=["sent_ms", "received_ms", ...].{first_lines(lines)}'
+    )

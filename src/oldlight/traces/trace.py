@@ -54,7 +54,10 @@ def wifi() -> EmpiricalDelay:
 
 
 def read_trace(
-    path: str | os.PathLike[str], *, holes: Literal["lost", "stop"] | float = "lost", columns: Sequence[str] | None = None
+    path: str | os.PathLike[str],
+    *,
+    holes: Literal["lost", "stop"] | float = "lost",
+    columns: Sequence[str] | None = None,
 ) -> Trace:
     """Read a recording of a link.
 
@@ -142,7 +145,9 @@ class Trace:
         number = np.zeros(len(delay), dtype=np.int64) if session is None else np.array(session)
         steps = np.diff(number) if number.shape == delay.shape and number.dtype.kind in "ui" else np.array([-1])
         if number.reshape(-1)[0] != 0 or ((steps != 0) & (steps != 1)).any():
-            raise ValueError(f"session is {str(session)[:60]}, expected a number 0, 1, .. for each of {len(delay)} messages, in order")
+            raise ValueError(
+                f"session is {str(session)[:60]}, expected a number 0, 1, .. for each of {len(delay)} messages, in order"
+            )
         sent = None
         if sent_ms is not None:
             sent = checks.frozen(checks.finite_array("sent_ms", sent_ms, ("i",)))
@@ -236,7 +241,7 @@ class Trace:
             sent[stop] if stop < len(self) and self.session[stop] == self.session[start] else sent[stop - 1] + interval
             for start, stop in self._runs()
         ]
-        return np.array(ends) - np.array([sent[start] for start, _ in self._runs()])
+        return np.asarray(np.array(ends) - np.array([sent[start] for start, _ in self._runs()]))
 
     def _runs(self) -> list[tuple[int, int]]:
         """Where runs of lost messages begin and end; none crosses from one session into the next."""
@@ -305,16 +310,25 @@ class Trace:
             "mean_outage_ms": float(outages.mean()) if len(runs) and timed else None,
             "longest_outage_ms": float(outages.max()) if len(runs) and timed else None,
             "mean_ms": None if nothing else self.mean_ms,
-            "quantiles_ms": None if nothing else dict(zip(map(str, QUANTILES), self.quantiles_ms().tolist(), strict=True)),
+            "quantiles_ms": None
+            if nothing
+            else dict(zip(map(str, QUANTILES), self.quantiles_ms().tolist(), strict=True)),
             "shortest_ms": None if nothing else float(np.nanmin(self.delay_ms)),
             "longest_ms": None if nothing else float(np.nanmax(self.delay_ms)),
             "autocorrelation": self.autocorrelation(min(20, len(self) - 1)).tolist(),
             "notes": list(self.notes),
         }
 
+    def __repr__(self) -> str:
+        return f"Trace({len(self):,} messages, {self.loss_rate:.2%} lost, {int(self.session[-1]) + 1} sessions)"
+
     def __str__(self) -> str:
         data = self.to_dict()
-        every = "" if data["interval_ms"] is None else f" sent every {data['interval_ms']:g} ms for {data['duration_ms'] / 1e3:.4g} s"
+        every = (
+            ""
+            if data["interval_ms"] is None
+            else f" sent every {data['interval_ms']:g} ms for {data['duration_ms'] / 1e3:.4g} s"
+        )
         several = f" in {data['sessions']} sessions" if data["sessions"] > 1 else ""
         lines = [f"{self.source}: {len(self):,} messages{every}{several}, {data['loss_rate']:.2%} lost"]
         if data["mean_ms"] is not None:

@@ -122,7 +122,7 @@ def optimum(results: Sequence[Result]) -> list[Reference]:
 
 
 def size(results: Sequence[Result]) -> str:
-    """The episodes and seeds of some learners, in words."""
+    """The episodes and seeds of some learners, as text."""
     K = " to ".join(f"{k:,}" for k in sorted({r.settings["episodes"] for r in results}))
     return f"K = {K} episodes, {1 + max(r.replicate for r in results)} seeds"
 
@@ -152,7 +152,7 @@ def final(results: Sequence[Result]) -> float:
 
 
 def about(results: Sequence[Result]) -> dict[str, str]:
-    """Versions, machines and times behind the results, in words."""
+    """Versions, machines and times behind the results, as text."""
     machines = list(dict.fromkeys(
         f"{r.machine['processor']}, {r.machine['cores']} cores, {r.machine['system']}" for r in results
     ))  # fmt: skip

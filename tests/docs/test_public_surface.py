@@ -46,9 +46,9 @@ NOT_RESULTS = {  # returned, but given to other functions again
 }
 MISSING = {
     "envs.impaired_observation.ImpairedObservation": "Parameters Examples",
-    "studies.cells.Cell": "Parameters Examples",
-    "studies.cells.Environment": "Parameters Examples",
-    "studies.progress.Progress": "Parameters Examples",
+    "studies.jobs.Job": "Parameters Examples",
+    "studies.jobs.Environment": "Parameters Examples",
+    "studies.progress_counter.Progress": "Parameters Examples",
     "studies.result.Result": "Parameters Examples",
     "studies.runner.run_study": "Parameters Returns Examples",
     "studies.status.Failure": "Parameters Examples",

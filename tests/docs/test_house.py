@@ -30,7 +30,6 @@ LONG_FUNCTIONS = {
 }
 MANY_ARGUMENTS = {  # of the commands: their options
     "cli/links.py:on_testbed",
-    "cli/links.py:trace",
     "cli/problems.py:learn",
     "cli/problems.py:plan",
     "cli/problems.py:simulate",
@@ -60,6 +59,7 @@ OLD_WORDS = {  # files of src that still use one; `chances` stays as a name in f
     "model/policies.py",
     "model/policy_files.py",
     "studies/tasks.py",
+    "traces/replay.py",
 }
 SAME_NAMES: set[str] = set()
 

@@ -33,7 +33,8 @@ from oldlight.model.channels.text import channel_of as channel_of
 from oldlight.model.channels.text import names_code as names_code
 from oldlight.model.channels.text import own_channel as own_channel
 from oldlight.model.mdp import TabularMDP
-from oldlight.model.policies import BlackoutPolicy, FunctionPolicy, MarkovPolicy, Policy, TablePolicy, load_policy
+from oldlight.model.policies import BlackoutPolicy, FunctionPolicy, MarkovPolicy, Policy, TablePolicy
+from oldlight.model.policy_files import load_policy
 from oldlight.model.problem import ImpairedMDP
 from oldlight.own_code import called as called
 from oldlight.own_code import permit, resolve
@@ -132,7 +133,7 @@ def policy_maker(name: str) -> Callable[[ImpairedMDP], Any]:
         if "-" in name:
             renamed(f"the policy {name}", name.replace("-", "_"))
             name = name.replace("-", "_")
-        return own.get(name) or getattr(heuristics, name)  # type: ignore[no-any-return]
+        return own.get(name) or getattr(heuristics, name)
     bases = (Policy, FunctionPolicy, TablePolicy, BlackoutPolicy, MarkovPolicy)
     return resolve(name, f"unknown policy {name!r}{nearest(name, POLICIES)}", bases)
 

@@ -35,6 +35,7 @@ LATER = (
     "testbed",
     "testing",
     "traces",
+    "workers",
 )  # files whose refusals are tested elsewhere
 
 

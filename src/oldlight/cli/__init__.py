@@ -1,7 +1,7 @@
 """The command line, thin: it parses, calls, prints. Everything it does is one call in Python too.
 
 A process is a name with its arguments (`sensing_chain:0.8`), a file of `TabularMDP.save`, `gym:FrozenLake-v1@20`, or
-`module:function`; a channel is given in words (see `oldlight.registry`). Results are rows: a readable table on the terminal,
+`module:function`; a channel is given as text (see `oldlight.registry`). Results are rows: a readable table on the terminal,
 and with --json FILE or --csv FILE ("-" for the terminal, and then no table) the same rows for a program.
 
 Exit codes: 0; 2 for wrong usage; 1 for failure; 130 for Ctrl-C. Errors are one paragraph; --debug shows the traceback.
@@ -19,7 +19,7 @@ from typing import Annotated, Any
 import typer
 
 from oldlight.cli import problems, studies, links  # isort: skip  (--help lists the commands in this order)
-from oldlight.cli.shared import app, tell
+from oldlight.cli.shared import app, note
 
 __all__ = ["app", "links", "main", "problems", "studies"]
 
@@ -45,7 +45,7 @@ def options(
 
 
 def main() -> None:
-    """The entry point: what goes wrong is said in one paragraph, with the exit code that fits."""
+    """The entry point: an error is one paragraph, with the exit code that fits."""
     warnings.showwarning = _warned
     warnings.filterwarnings("default", r".*(@oldlight\.registered| is now )", DeprecationWarning)
     with contextlib.suppress(OSError):
@@ -58,7 +58,7 @@ def main() -> None:
         if isinstance(stop.__context__, EOFError):  # which the parser takes for Ctrl-C
             if "--debug" in sys.argv:
                 raise stop.__context__ from None
-            tell(f"Error: {stop.__context__ or 'something ended too early'}")
+            note(f"Error: {stop.__context__ or 'something ended too early'}")
             code = 1
     except Exception as error:
         show_usage = getattr(error, "show", None)  # what the parser itself refuses
@@ -71,16 +71,16 @@ def main() -> None:
             words = str(error.args[0]) if isinstance(error, KeyError) and error.args else str(error)
             if isinstance(error, OSError) and error.strerror:
                 words = error.strerror if error.filename is None else f"{error.filename}: {error.strerror}"
-            tell(f"Error: {words or type(error).__name__}")
+            note(f"Error: {words or type(error).__name__}")
             code = 1
     if code == 130:
-        tell("Interrupted.")
+        note("Interrupted.")
     sys.exit(code if isinstance(code, int) else 0)
 
 
 def _warned(message: Warning | str, *about: Any, **more: Any) -> None:
     """A warning as a line of text, without the place in the source."""
-    tell(f"Warning: {message}")
+    note(f"Warning: {message}")
 
 
 if __name__ == "__main__":

@@ -15,10 +15,10 @@ from oldlight.cli.shared import (
     Seed,
     Warm,
     app,
+    note,
     problem_of,
-    said,
+    read_option,
     targets,
-    tell,
     write_json,
 )
 
@@ -49,7 +49,7 @@ def trace(
 
     targets(channel, as_json, pictures=plot)
     _positive("--period-ms", period_ms)
-    found = said("FILE", read_trace, file)
+    found = read_option("FILE", read_trace, file)
     try:
         fitted = found.fit(period_ms, horizon=horizon)
     except ValueError as error:
@@ -62,13 +62,13 @@ def trace(
         typer.echo(fitted.text(deadline))
     if channel is not None:
         shown = fitted.channel() if deadline is None else fitted.with_deadline(deadline)
-        tell(f"The channel is in {save_channel(channel, shown)}")
+        note(f"The channel is in {save_channel(channel, shown)}")
     if plot is not None:
         from oldlight.traces.plot import figure
 
         kind = Path(plot).suffix.removeprefix(".")
         drawn = figure(fitted)
-        tell(f"The picture is in {write_file(plot, lambda stream: drawn.savefig(stream, format=kind, dpi=160))}")
+        note(f"The picture is in {write_file(plot, lambda stream: drawn.savefig(stream, format=kind, dpi=160))}")
 
 
 @app.command("testbed")
@@ -99,10 +99,10 @@ def on_testbed(
     _positive("--period-ms", period_ms)
     _positive("--timeout", timeout)
     problem = problem_of(process, channel, warm, actuation)
-    other = None if link is None else said("--link", _link, link, problem, period_ms)
-    said("--link", relay_of, problem, other)
-    chosen = said("--policy", policy_of, problem, policy)
-    said("--policy", Controller, problem, chosen)
+    other = None if link is None else read_option("--link", _link, link, problem, period_ms)
+    read_option("--link", relay_of, problem, other)
+    chosen = read_option("--policy", policy_of, problem, policy)
+    read_option("--policy", Controller, problem, chosen)
     found = run_testbed(problem, chosen, episodes=episodes, link=other, seed=seed, period_ms=period_ms, timeout=timeout)
     write_json(as_json, found.to_dict())
     if as_json != "-":
@@ -113,7 +113,7 @@ def _positive(option: str, value: float | None) -> None:
     from oldlight.checks import positive
 
     if value is not None:
-        said(option, positive, option.removeprefix("--"), value)
+        read_option(option, positive, option.removeprefix("--"), value)
 
 
 def _link(words: str, problem: ImpairedMDP, period_ms: float | None) -> Any:

@@ -58,8 +58,8 @@ AsCsv = Annotated[
 Out = Annotated[str, typer.Option("--out", metavar="FOLDER", help="Where results go (made if need be).")]
 
 
-def said(option: str, read: Callable[..., Any], *given: Any, **options: Any) -> Any:
-    """What was meant by words on the command line; a mistake in them is wrong usage, and names the option."""
+def read_option(option: str, read: Callable[..., Any], *given: Any, **options: Any) -> Any:
+    """What the text of an option stands for; a mistake in it is wrong usage, and the message names the option."""
     try:
         return read(*given, **options)
     except (ValueError, TypeError, FileNotFoundError) as error:
@@ -70,10 +70,10 @@ def problem_of(process: str, channel: str, warm: bool, actuation: int = 0) -> Im
     from oldlight.model.problem import ImpairedMDP, WarmStart
     from oldlight.registry import channel_of, mdp_of
 
-    mdp = said("PROCESS", mdp_of, process)
-    link = said("--channel", channel_of, channel)
+    mdp = read_option("PROCESS", mdp_of, process)
+    link = read_option("--channel", channel_of, channel)
     late = {"actuation": actuation} if actuation else {}
-    made: ImpairedMDP = said("--channel", ImpairedMDP, mdp, link, start=WarmStart() if warm else None, **late)
+    made: ImpairedMDP = read_option("--channel", ImpairedMDP, mdp, link, start=WarmStart() if warm else None, **late)
     return made
 
 
@@ -161,5 +161,5 @@ def _cell(value: Any) -> str:
     return f"{value:,}" if isinstance(value, int) else f"{value:.6g}" if isinstance(value, float) else str(value)
 
 
-def tell(text: str) -> None:
+def note(text: str) -> None:
     typer.echo(text, err=True)

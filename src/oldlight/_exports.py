@@ -53,7 +53,7 @@ WHERE = {
     "planning.sweep": ("Sweep", "sweep"),
     "simulation": ("Simulation", "simulate"),
     "testbed": ("run_testbed",),
-    "traces": ("Trace", "read_trace", "wifi"),
+    "traces": ("Replay", "Trace", "read_trace", "replay", "wifi"),
 }
 PARTS = (
     "control",

@@ -47,11 +47,6 @@ MISSING = {
     "studies.store.results": "Parameters Returns Examples",
     "studies.study.Study": "Parameters Examples",
     "studies.study.load_study": "Parameters Returns Examples",
-    "traces.fit.Fit": "Parameters Examples",
-    "traces.fit.save_channel": "Parameters Returns Examples",
-    "traces.trace.Trace": "Parameters Examples",
-    "traces.trace.read_trace": "Parameters Returns Examples",
-    "traces.trace.wifi": "Returns Examples",
 }
 
 

@@ -19,7 +19,7 @@ from typing import Annotated, Any
 import typer
 
 from oldlight.cli import problems, studies, links  # isort: skip  (--help lists the commands in this order)
-from oldlight.cli.shared import app, note
+from oldlight.cli.shared import app, tell
 
 __all__ = ["app", "links", "main", "problems", "studies"]
 
@@ -58,7 +58,7 @@ def main() -> None:
         if isinstance(stop.__context__, EOFError):  # which the parser takes for Ctrl-C
             if "--debug" in sys.argv:
                 raise stop.__context__ from None
-            note(f"Error: {stop.__context__ or 'something ended too early'}")
+            tell(f"Error: {stop.__context__ or 'something ended too early'}")
             code = 1
     except Exception as error:
         show_usage = getattr(error, "show", None)  # what the parser itself refuses
@@ -71,16 +71,16 @@ def main() -> None:
             words = str(error.args[0]) if isinstance(error, KeyError) and error.args else str(error)
             if isinstance(error, OSError) and error.strerror:
                 words = error.strerror if error.filename is None else f"{error.filename}: {error.strerror}"
-            note(f"Error: {words or type(error).__name__}")
+            tell(f"Error: {words or type(error).__name__}")
             code = 1
     if code == 130:
-        note("Interrupted.")
+        tell("Interrupted.")
     sys.exit(code if isinstance(code, int) else 0)
 
 
 def _warned(message: Warning | str, *about: Any, **more: Any) -> None:
     """A warning as a line of text, without the place in the source."""
-    note(f"Warning: {message}")
+    tell(f"Warning: {message}")
 
 
 if __name__ == "__main__":

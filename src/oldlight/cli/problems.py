@@ -20,11 +20,12 @@ from oldlight.cli.shared import (
     Warm,
     app,
     console,
-    note,
     problem_of,
-    read_option,
+    said,
+    save_picture,
     show,
     targets,
+    tell,
 )
 
 if TYPE_CHECKING:
@@ -64,7 +65,7 @@ def plan(
     except KeyboardInterrupt as stop:
         known = getattr(stop, "partial", None)
         if known is not None:
-            note("Interrupted: this is what was known by then.")
+            tell("Interrupted: this is what was known by then.")
             show([_plan_row(process, channel, warm, known)], f"Bounds for {problem.mdp!r}", as_json, as_csv)
         raise
     show([_plan_row(process, channel, warm, found)], f"Best executable policy of {problem.mdp!r}", as_json, as_csv)
@@ -73,11 +74,11 @@ def plan(
             raise ValueError(
                 f"--save: a {type(found.policy).__name__} is a function, not a table, and has no file form"
             )
-        note(f"The policy is in {found.policy.save(save)}")
+        tell(f"The policy is in {found.policy.save(save)}")
     if controller is not None:
         from oldlight.control import Controller
 
-        note(f"The controller is in {Controller(problem, found.policy).save(controller)}")
+        tell(f"The controller is in {Controller(problem, found.policy).save(controller)}")
 
 
 def _plan_row(process: str, channel: str, warm: bool, found: Solution) -> dict[str, Any]:
@@ -119,7 +120,7 @@ def gap(
             rows.append(_gap_row(process, words, price(problem_of(process, words, warm, actuation)), terms))
     except KeyboardInterrupt as stop:
         interrupted = stop
-        note("Interrupted: these are the channels that were done.")
+        tell("Interrupted: these are the channels that were done.")
     if rows:
         show(rows, f"What the link costs ({'warm' if warm else 'cold'} start)", as_json, as_csv)
     if interrupted is not None:
@@ -167,7 +168,7 @@ def simulate(
     from oldlight.simulation import simulate as play
 
     problem = problem_of(process, channel, warm, actuation)
-    chosen = read_option("--policy", policy_of, problem, policy)
+    chosen = said("--policy", policy_of, problem, policy)
     found = play(problem, chosen, episodes, seed=seed)
     worth = None if isinstance(chosen, MarkovPolicy) else evaluate(problem, chosen, seed=seed)
     row = {
@@ -228,7 +229,7 @@ def learn(
             found[name] = [run for run in getattr(stop, "partial", []) if run.done]
         _keep_runs(name, found[name], save)
         if interrupted is not None:
-            note("Interrupted: these are the episodes that were done.")
+            tell("Interrupted: these are the episodes that were done.")
             break
     rows = [_regret_row(name, runs) for name, runs in found.items() if runs]
     if rows:
@@ -243,11 +244,11 @@ def _options_by_learner(learners: list[str], items: list[str]) -> dict[str, dict
     """The options that each learner has; what no learner has is refused."""
     from oldlight.registry import learner_of
 
-    options = dict(read_option("--option", _option, item) for item in items)
+    options = dict(said("--option", _option, item) for item in items)
     own = {name: {k: v for k, v in options.items() if takes(name, k)} for name in learners}
     unknown = {k: v for k, v in options.items() if not any(k in mine for mine in own.values())}
     for name in learners:
-        read_option("--learner", learner_of, name, **own[name], **unknown)
+        said("--learner", learner_of, name, **own[name], **unknown)
     return own
 
 
@@ -257,7 +258,7 @@ def _keep_runs(name: str, runs: list[LearningRun], folder: str | None) -> None:
 
     if any(run.sampled for run in runs):
         widest = max(float(run.half_widths.max()) for run in runs)
-        note(f"{name}: values of policies were sampled, each ± {widest:.2g} or less (95%).")
+        tell(f"{name}: values of policies were sampled, each ± {widest:.2g} or less (95%).")
     for run in runs if folder is not None else []:
         Path(str(folder)).mkdir(parents=True, exist_ok=True)
         run.save(Path(str(folder)) / f"{name.replace(':', '.')}-{run.seed}.npz")
@@ -280,18 +281,14 @@ def _regret_row(name: str, runs: list[LearningRun]) -> dict[str, Any]:
 
 
 def _draw_regret(found: dict[str, list[LearningRun]], path: str) -> None:
-    from pathlib import Path
-
     from matplotlib.figure import Figure
 
-    from oldlight.checks import write_file
     from oldlight.learners import compare
 
     figure = Figure(figsize=(7, 4), layout="constrained")
     labels = [name for name, runs in found.items() for _ in runs]
     compare([run for runs in found.values() for run in runs], ax=figure.subplots(), labels=labels)
-    kind = Path(path).suffix.removeprefix(".") or "png"
-    note(f"The picture is in {write_file(path, lambda stream: figure.savefig(stream, format=kind, dpi=160))}")
+    save_picture(path, figure)
 
 
 def takes(name: str, option: str) -> bool:
@@ -300,7 +297,7 @@ def takes(name: str, option: str) -> bool:
 
     from oldlight.registry import learner_maker
 
-    return option in inspect.signature(read_option("--learner", learner_maker, name)).parameters
+    return option in inspect.signature(said("--learner", learner_maker, name)).parameters
 
 
 def _option(item: str) -> tuple[str, Any]:

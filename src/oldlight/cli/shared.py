@@ -58,7 +58,7 @@ AsCsv = Annotated[
 Out = Annotated[str, typer.Option("--out", metavar="FOLDER", help="Where results go (made if need be).")]
 
 
-def read_option(option: str, read: Callable[..., Any], *given: Any, **options: Any) -> Any:
+def said(option: str, read: Callable[..., Any], *given: Any, **options: Any) -> Any:
     """What the text of an option stands for; a mistake in it is wrong usage, and the message names the option."""
     try:
         return read(*given, **options)
@@ -70,10 +70,10 @@ def problem_of(process: str, channel: str, warm: bool, actuation: int = 0) -> Im
     from oldlight.model.problem import ImpairedMDP, WarmStart
     from oldlight.registry import channel_of, mdp_of
 
-    mdp = read_option("PROCESS", mdp_of, process)
-    link = read_option("--channel", channel_of, channel)
+    mdp = said("PROCESS", mdp_of, process)
+    link = said("--channel", channel_of, channel)
     late = {"actuation": actuation} if actuation else {}
-    made: ImpairedMDP = read_option("--channel", ImpairedMDP, mdp, link, start=WarmStart() if warm else None, **late)
+    made: ImpairedMDP = said("--channel", ImpairedMDP, mdp, link, start=WarmStart() if warm else None, **late)
     return made
 
 
@@ -146,6 +146,16 @@ def show(rows: list[dict[str, Any]], title: str, as_json: str | None, as_csv: st
     console().print(table)
 
 
+def save_picture(target: str, figure: Any) -> None:
+    """Write a matplotlib figure in the form that the name of the file asks for."""
+    from pathlib import Path
+
+    from oldlight.checks import write_file
+
+    kind = Path(target).suffix.removeprefix(".")
+    tell(f"The picture is in {write_file(target, lambda stream: figure.savefig(stream, format=kind, dpi=160))}")
+
+
 def console() -> Any:
     """As wide as the terminal; where there is none, wide enough for the tables."""
     from rich.console import Console
@@ -161,5 +171,5 @@ def _cell(value: Any) -> str:
     return f"{value:,}" if isinstance(value, int) else f"{value:.6g}" if isinstance(value, float) else str(value)
 
 
-def note(text: str) -> None:
+def tell(text: str) -> None:
     typer.echo(text, err=True)

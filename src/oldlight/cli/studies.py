@@ -11,8 +11,8 @@ import typer
 from oldlight.cli.shared import (
     AsJson,
     app,
-    note,
-    read_option,
+    said,
+    tell,
     write_json,
 )
 
@@ -34,18 +34,18 @@ def _run(study: Any, out: str, engine: Any, scheduler: str | None, workers: int 
     from oldlight.studies import run_study
     from oldlight.studies import status as status_of
 
-    read_option("--engine", one_of, "engine", engine, ("local", "dask"))
+    said("--engine", one_of, "engine", engine, ("local", "dask"))
     if scheduler is not None and engine != "dask":
         raise typer.BadParameter("only --engine dask has a scheduler", param_hint="--scheduler")
     try:
         now = run_study(study, out, engine=engine, scheduler=scheduler, workers=workers, retry_failed=retry)
     except KeyboardInterrupt:
         with contextlib.suppress(OSError, ValueError):  # it had not begun
-            note(f"{status_of(out)}. The same command goes on from there.")
+            tell(f"{status_of(out)}. The same command goes on from there.")
         raise
-    note(str(now))
+    tell(str(now))
     for failure in now.failed[:5]:
-        note(f"  failed: {failure.name}: {failure.error}")
+        tell(f"  failed: {failure.name}: {failure.error}")
     return now
 
 
@@ -73,20 +73,20 @@ def run(
     need_extra("pydantic", "pyarrow")
     from oldlight.studies import load_study
 
-    found = read_option("STUDY", load_study, study, import_code=False)
+    found = said("STUDY", load_study, study, import_code=False)
     folder = out or str(Path("runs") / Path(study).stem)
     if dry:
         found.check()
-        note(f"{found!r} would go to {folder}; nothing was run")
+        tell(f"{found!r} would go to {folder}; nothing was run")
         _not_checked(found.code)
         return
     if found.code:
         _need_trust(found, trust)
-        found = read_option("STUDY", found.with_code)
+        found = said("STUDY", found.with_code)
     now = _run(found, folder, engine, scheduler, workers, retry_failed)
     if not now.complete:
         raise typer.Exit(1)
-    note(f"Now: oldlight report {folder}")
+    tell(f"Now: oldlight report {folder}")
 
 
 def _need_trust(study: Study, trust: bool) -> None:
@@ -97,9 +97,9 @@ def _need_trust(study: Study, trust: bool) -> None:
     if is_trusted(study.folder):
         return
     if not trust:
-        note(f"{study.source} names code that would be imported and run, with everything that you may do:")
+        tell(f"{study.source} names code that would be imported and run, with everything that you may do:")
         for name in study.code:
-            note(_printable(f"  {name}  ({whereabouts(name, study.folder)})"))
+            tell(_printable(f"  {name}  ({whereabouts(name, study.folder)})"))
         asked = sys.stdin.isatty() and sys.stderr.isatty()
         if not asked or not typer.confirm(_printable(f"Trust the folder {study.folder} from now on?"), err=True):
             raise typer.BadParameter(
@@ -115,7 +115,7 @@ def _need_trust(study: Study, trust: bool) -> None:
 def _not_checked(code: tuple[str, ...]) -> None:
     """Say which code of the user's was named and not imported."""
     for name in code:
-        note(_printable(f"  not checked: {name}"))
+        tell(_printable(f"  not checked: {name}"))
 
 
 def _printable(text: str) -> str:
@@ -138,7 +138,7 @@ def status(
     need_extra("pydantic", "pyarrow")
     from oldlight.studies import status as status_of
 
-    now = read_option("RUNS", status_of, folder)
+    now = said("RUNS", status_of, folder)
     if as_json is not None:
         write_json(as_json, dataclasses.asdict(now))
         return
@@ -168,7 +168,7 @@ def report(
     from oldlight.cli.pages import page_of
     from oldlight.studies import status as status_of
 
-    _not_checked(read_option("RUNS", status_of, folder).code)
+    _not_checked(said("RUNS", status_of, folder).code)
     typer.echo(page_of(folder).write(out or Path(folder) / "report.html"))
 
 
@@ -197,7 +197,7 @@ def paper(
     now = _run(load_study(paper_study(quick)), folder, engine, scheduler, workers, retry_failed)
     if not now.complete:
         raise typer.Exit(1)
-    note("Drawing the page ...")
+    tell("Drawing the page ...")
     page = paper_page(folder)
     typer.echo(f"The page is in {page.write(Path(folder) / 'report.html').absolute()}")
 

@@ -37,6 +37,7 @@ if TYPE_CHECKING:
 @app.command()
 def plan(
     process: Process,
+    *,
     channel: Channel = "none",
     warm: Warm = False,
     actuation: Late = 0,
@@ -98,6 +99,7 @@ def _plan_row(process: str, channel: str, warm: bool, found: Solution) -> dict[s
 @app.command()
 def gap(
     process: Process,
+    *,
     channel: Channels = ["constant:1"],  # noqa: B006
     warm: Warm = False,
     actuation: Late = 0,
@@ -148,6 +150,7 @@ def _gap_row(process: str, channel: str, found: Gap, terms: bool) -> dict[str, A
 @app.command()
 def simulate(
     process: Process,
+    *,
     channel: Channel = "none",
     warm: Warm = False,
     actuation: Late = 0,
@@ -186,6 +189,7 @@ def simulate(
 @app.command()
 def learn(
     process: Process,
+    *,
     channel: Channel = "none",
     warm: Warm = False,
     learner: Annotated[list[str], typer.Option("--learner", "-l", help="A name of `oldlight list` or module:Class; several for a comparison.")] = ["DelayedUCBVI"],  # noqa: B006

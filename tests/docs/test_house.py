@@ -30,9 +30,6 @@ LONG_FUNCTIONS = {
 }
 MANY_ARGUMENTS = {  # of the commands: their options
     "cli/links.py:on_testbed",
-    "cli/problems.py:learn",
-    "cli/problems.py:plan",
-    "cli/problems.py:simulate",
     "kernels/counts.py:count",
     "kernels/counts.py:estimate",
     "kernels/counts.py:sweep",

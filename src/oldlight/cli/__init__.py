@@ -45,7 +45,7 @@ def options(
 
 
 def main() -> None:
-    """The entry point: what goes wrong is said in one paragraph, with the exit code that fits."""
+    """The entry point: an error is one paragraph, with the exit code that fits."""
     warnings.showwarning = _warned
     warnings.filterwarnings("default", r".*(@oldlight\.registered| is now )", DeprecationWarning)
     with contextlib.suppress(OSError):

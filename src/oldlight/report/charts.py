@@ -200,8 +200,8 @@ def parts(chart: Single) -> Sequence[Series | Group]:
 def bands(chart: Chart) -> list[str]:
     """Which bands and whiskers the chart shows, as text."""
     found = [(one, one.band) for one in singles(chart) if isinstance(one, Lines | Dots) and one.band]
-    told = [f"{'Band' if isinstance(one, Lines) else 'Whiskers'}: {band.rstrip('.')}." for one, band in found]
-    return list(dict.fromkeys(told))
+    texts = [f"{'Band' if isinstance(one, Lines) else 'Whiskers'}: {band.rstrip('.')}." for one, band in found]
+    return list(dict.fromkeys(texts))
 
 
 def caption_of(chart: Chart) -> str:

@@ -106,7 +106,7 @@ class ProgressCounter:
 def reporting(
     progress: bool | Callable[[Progress], None] | None, title: str
 ) -> Iterator[Callable[[Progress, bool], None]]:
-    """What to call with how far the run is, and whether that must be said now."""
+    """What to call with how far the run is, and whether that must be reported now."""
     if progress is False:
         yield lambda now, must: None
     elif callable(progress):

@@ -145,14 +145,14 @@ def unpack(path: Path) -> Result:
             size = 8 * file.metadata.num_rows * file.metadata.num_columns
             if size > machine.default_limit():
                 raise ValueError(f"it unpacks to {machine.format_bytes(size)}, more than half of the memory")
-            table, told = file.read(), file.metadata.metadata or {}
-        text = told[KEY].decode("utf-8")
+            table, stored = file.read(), file.metadata.metadata or {}
+        text = stored[KEY].decode("utf-8")
         meta = files.json_of(text)
         columns = {
             name: table[name].slice(0, n).combine_chunks().to_numpy(zero_copy_only=False)
             for name, n in meta["lengths"].items()
         }
-        if fingerprint(text, _fingerprint(columns, {}, times=True)).encode() != told[SUM]:
+        if fingerprint(text, _fingerprint(columns, {}, times=True)).encode() != stored[SUM]:
             raise ValueError("its checksum does not match")
         if meta["id"] != path.stem or id_of(meta["content"]) != path.stem:
             raise ValueError("its name is not the hash of its settings")

@@ -80,7 +80,7 @@ def run_study(
     True
     """
     checks.one_of("engine", engine, ("local", "dask"))
-    crew = thread_count() if workers is None else checks.whole("workers", workers, least=1)
+    processes = thread_count() if workers is None else checks.whole("workers", workers, least=1)
     if scheduler is not None and engine != "dask":
         raise ValueError(f'scheduler is {scheduler!r}, but only engine="dask" has one')
     if not isinstance(study, Study):
@@ -101,7 +101,7 @@ def run_study(
         store.write_study(place, study.data(), jobs)
         if missing:
             settings = RunSettings(str(place), study.checkpoint_every, oldlight.__version__)
-            with contextlib.closing(_engine(engine, missing, settings, crew, scheduler)) as events:
+            with contextlib.closing(_engine(engine, missing, settings, processes, scheduler)) as events:
                 _follow(place, study.name, different, missing, events, progress)
     return status(folder)
 
@@ -153,7 +153,7 @@ def _follow(
     events: Iterator[Event],
     progress: bool | Callable[[Progress], None] | None,
 ) -> None:
-    """Write down what the engine tells, until it has nothing more to tell."""
+    """Record the events of an engine, until there are no more."""
     counter = ProgressCounter(missing)
     noted = 0.0
     try:

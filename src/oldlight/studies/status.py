@@ -215,8 +215,8 @@ def name_of(heading: dict[str, Any]) -> str:
 
 def _failure(place: Path, id: str, heading: dict[str, Any]) -> Failure:
     path = store.failed_file(place, id)
-    said = store.read_json(path) or {"error": "its record is damaged", "traceback": "", "when": ""}
-    return Failure(id, name_of(heading), said["error"], said["traceback"], said["when"], str(path))
+    record = store.read_json(path) or {"error": "its record is damaged", "traceback": "", "when": ""}
+    return Failure(id, name_of(heading), record["error"], record["traceback"], record["when"], str(path))
 
 
 def _running(entry: dict[str, Any], heading: dict[str, Any]) -> Running:

@@ -31,7 +31,7 @@ from oldlight import checks
 from oldlight.model.channels import AgeChain
 from oldlight.model.information import Information, Layout
 from oldlight.model.link_information import LinkInformation
-from oldlight.model.policies import BlackoutPolicy, MarkovPolicy, Policy, TablePolicy, probabilities_at, not_a_policy
+from oldlight.model.policies import BlackoutPolicy, MarkovPolicy, Policy, TablePolicy, not_a_policy, probabilities_at
 from oldlight.model.problem import ImpairedMDP, checked_problem
 from oldlight.random_streams import Seed, seed_number
 from oldlight.simulation.episodes import cumulative_of
@@ -175,9 +175,13 @@ def replay(
     checked_problem(problem, "replay")
     n = checks.whole("episodes", episodes, least=2)
     if problem.warmup:
-        raise ValueError("replay: a warm start knows a past that came over the planned link; a recording has none: use start=None")
+        raise ValueError(
+            "replay: a warm start knows a past that came over the planned link; a recording has none: use start=None"
+        )
     if problem.actuation:
-        raise ValueError(f"replay: actions take effect {problem.actuation} steps late; late actions are not replayed, use oldlight.run_testbed")
+        raise ValueError(
+            f"replay: actions take effect {problem.actuation} steps late; late actions are not replayed, use oldlight.run_testbed"
+        )
     runs, T = recorded(trace, problem.period_ms if period_ms is None else period_ms, per_tick)
     H = problem.horizon
     begins, at = starting_points(runs, H, trace.source, T)
@@ -237,7 +241,9 @@ class _Player:
 
     def __init__(self, problem: ImpairedMDP, policy: Any, runs: list[Run]) -> None:
         if isinstance(policy, MarkovPolicy):
-            raise TypeError("replay: a MarkovPolicy sees the current state, which no recording delivers; give an executable policy")
+            raise TypeError(
+                "replay: a MarkovPolicy sees the current state, which no recording delivers; give an executable policy"
+            )
         if not hasattr(policy, "probabilities"):
             raise not_a_policy(policy)
         self.problem, self.policy = problem, policy
@@ -252,10 +258,14 @@ class _Player:
             self.view = lambda begins: follow_automaton(problem.automaton, self.late, ages, begins)
         elif problem.arrival_probability is not None:
             if isinstance(policy, BlackoutPolicy) and not policy.fits(problem):
-                raise ValueError(f"{policy!r} was made for another problem than {problem!r}: sizes, channel or start differ")
+                raise ValueError(
+                    f"{policy!r} was made for another problem than {problem!r}: sizes, channel or start differ"
+                )
             d = problem.law.constant
             if d is None:
-                raise ValueError(f"replay: {problem.channel!r} has a random delay and announces losses, which no recording does; plan for an age chain")
+                raise ValueError(
+                    f"replay: {problem.channel!r} has a random delay and announces losses, which no recording does; plan for an age chain"
+                )
             self.view = lambda begins: follow_deadline(d, problem.horizon, self.late, begins)
         else:
             layout = policy.layout if isinstance(policy, TablePolicy) else Layout.of(problem)
@@ -270,7 +280,9 @@ class _Player:
         """The returns of episodes that begin at these places, and how many decisions were on guessed states."""
         problem, H, n = self.problem, self.problem.horizon, len(begins)
         luck, choice = (
-            np.random.Generator(np.random.SFC64(np.random.SeedSequence(seed, spawn_key=(chunk, purpose)))).random((H, n))
+            np.random.Generator(np.random.SFC64(np.random.SeedSequence(seed, spawn_key=(chunk, purpose)))).random(
+                (H, n)
+            )
             for purpose in (0, 2)
         )
         view: View = self.view(begins)
@@ -291,7 +303,9 @@ class _Player:
         s = self._states(h, t, begins, states, actions)
         since = np.where(np.arange(h)[:, None] >= t, actions[:h], -1)
         rows = np.ascontiguousarray(np.vstack([view.tag[h], t, s, since]).T)
-        _, one, inverse = np.unique(rows.view(np.dtype((np.void, rows.strides[0]))).ravel(), return_index=True, return_inverse=True)
+        _, one, inverse = np.unique(
+            rows.view(np.dtype((np.void, rows.strides[0]))).ravel(), return_index=True, return_inverse=True
+        )
         laws = np.array([self._law(h, rows[i].tolist()) for i in one])
         return np.asarray((laws[inverse] <= u[:, None]).sum(axis=1))
 
@@ -306,7 +320,11 @@ class _Player:
             info = Information(h, t, s, queue, tag) if seen else Information.nothing_seen(queue)
         law = self._known.get(info)
         if law is None:
-            given = decide(self.problem, self.policy, info) if self.nodes else probabilities_at(self.problem, self.policy, info)
+            given = (
+                decide(self.problem, self.policy, info)
+                if self.nodes
+                else probabilities_at(self.problem, self.policy, info)
+            )
             law = self._known[info] = cumulative_of(given)
         return law
 

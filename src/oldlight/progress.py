@@ -53,11 +53,7 @@ def time_left(seconds: float | None) -> str:
 
 @contextmanager
 def drawing(title: str, *, at_once: bool, stays: bool) -> Iterator[Draw]:
-<<<<<<< HEAD
-    """What to call with the share that is done, the same as text, and whether it must be drawn now: draws a bar or prints lines."""
-=======
     """What to call with the share that is done, a text for it, and whether that must appear now: draws a bar or prints lines."""
->>>>>>> studies
     if not sys.stderr.isatty():
         yield _lines(title, at_once)
         return

@@ -29,7 +29,6 @@ LONG_FUNCTIONS = {
     "planning/gap.py:hidden_visits",
 }
 MANY_ARGUMENTS = {  # of the commands: their options
-    "cli/links.py:on_testbed",
     "kernels/counts.py:count",
     "kernels/counts.py:estimate",
     "kernels/counts.py:sweep",

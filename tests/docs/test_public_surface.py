@@ -179,6 +179,7 @@ def test_examples(name: str) -> None:
 
 MDP = ol.instances.dichotomy(1)
 LATE = ol.ImpairedMDP(MDP, "constant:2")
+RECORDING = ol.Trace([15.0] * 300, sent_ms=20.0 * np.arange(300))
 MADE: dict[str, Callable[[], Any]] = {
     "Solution": lambda: ol.solve(LATE),
     "Solution of a ladder": lambda: ol.solve(
@@ -196,6 +197,8 @@ MADE: dict[str, Callable[[], Any]] = {
         np.ones(3), ol.Evaluation(1.0, True, 0.0, "walk forward", 5), "constant:1", None, 0.1, 0
     ),
     "LearningRun": lambda: ol.learn(LATE, ol.learners.UniformRandom(), 5),
+    "Replay": lambda: ol.replay(LATE, ol.solve(LATE).policy, RECORDING, episodes=50),
+    "Comparison": lambda: ol.traces.compare_models(RECORDING, MDP, models=["packets"], episodes=50),
 }
 TABLES = {
     "Solution": "value ",
@@ -203,6 +206,7 @@ TABLES = {
     "Sweep": "delay  full",
     "Simulation": "mean return ",
     "LearningRun": "regret ",
+    "Comparison": "predicted ",
 }
 
 
@@ -230,6 +234,8 @@ OBJECTS: list[Callable[[], Any]] = [
     lambda: ol.learners.Setting.of(SMALL, 10, 0.1, ol.Layout.of(SMALL)),
     lambda: ol.learners.Episode(np.zeros(100, int), np.zeros(100, int), np.arange(100), np.zeros(100), 0),
     lambda: ol.FunctionPolicy(len, 2),
+    lambda: RECORDING,
+    lambda: RECORDING.fit(20),
     lambda: ol.BeliefPolicy(SMALL, max),
     lambda: ol.ImpairedMDP(SMALL.mdp, ol.PacketChannel([0.5, 0.5])).automaton,
     *(MADE[name] for name in MADE),

@@ -1,8 +1,4 @@
-<<<<<<< HEAD
-"""A job: one thing to compute, whose content decides its id and its random stream.
-=======
 """A job: one thing to compute, whose content decides its id and its random numbers.
->>>>>>> studies
 
 The *content* of a job is everything that decides its numbers, as plain JSON values: the problem (a fingerprint of the process's
 arrays, the channel as data, the start, the actuation), who does what with which options, how many episodes, and the seed. Labels,
@@ -112,11 +108,7 @@ class Job:
 
     @property
     def seed(self) -> int | None:
-<<<<<<< HEAD
-        """What decides the random stream, or None for a task that draws nothing."""
-=======
         """The random seed, or None for a task that draws nothing."""
->>>>>>> studies
         return self.content.get("seed")
 
     @property
@@ -155,11 +147,7 @@ def id_of(content: Mapping[str, Any]) -> str:
 
 
 def seed_of(root: int, problem: Mapping[str, Any], replicate: int) -> int:
-<<<<<<< HEAD
-    """The seed of one replicate on one problem; see the module's text."""
-=======
     """The random seed of one replicate on one problem; see the module's text."""
->>>>>>> studies
     words = np.random.SeedSequence([root, int(fingerprint(canonical(problem)), 16), replicate]).generate_state(2)
     return (int(words[0]) << 31) | (int(words[1]) >> 1)
 

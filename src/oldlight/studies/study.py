@@ -172,13 +172,8 @@ class Study:
                         doing_this |= {key: block[key] for key in ("episodes", "every", "evaluate", "failure")}
                         doing_this |= {"by_start": True} if block["by_start"] else {}
                     for replicate in range(block["seeds"] if seeded else 1):
-<<<<<<< HEAD
-                        drawn = {"seed": seed_of(self.seed, content, replicate)} if seeded else {}
-                        whole = doing_this | drawn
-=======
                         random = {"seed": seed_of(self.seed, content, replicate)} if seeded else {}
                         whole = doing_this | random
->>>>>>> studies
                         out.append(
                             Job(id_of(whole), whole, block["name"], instance, channel, label, replicate, problem, path)
                         )  # fmt: skip

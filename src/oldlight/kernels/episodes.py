@@ -6,13 +6,14 @@ episodes of a chunk before the next, so that their memory look-ups overlap. The 
 step. `settles` is when each observation arrives or is known to be lost; `lost` says which (one entry: nothing is).
 """
 
-import numba as nb
 import numpy as np
+
+from oldlight.kernels.cache import compiled
 
 TABLE, CHANCES, BLACKOUT, MARKOV, GIVEN = 0, 1, 2, 3, 4
 
 
-@nb.njit(nogil=True, cache=True, inline="always")
+@compiled(inline="always")
 def draw(cumulative, u):
     """How many of the running sums are ≤ u: without branches where there are few."""
     n = len(cumulative)
@@ -26,7 +27,7 @@ def draw(cumulative, u):
     return k
 
 
-@nb.njit(nogil=True, cache=True, inline="always")
+@compiled(inline="always")
 def observe(e, h, warmup, A, loses, lost, settles, agent):
     """What reaches the agent at time h, in order and at most one: an observation, or the news that it is lost."""
     u = agent[4, e] + 1
@@ -46,7 +47,7 @@ def observe(e, h, warmup, A, loses, lost, settles, agent):
     agent[3, e] += 1
 
 
-@nb.njit(nogil=True, cache=True)
+@compiled
 def begin(initial, index, cumulative, first, longest_delay, warmup, A, lost, draw_state, draw_link, draw_action,
           states, actions, settles, agent):  # fmt: skip
     """The steps before step 0, and what the agent knows at time 0."""
@@ -69,7 +70,7 @@ def begin(initial, index, cumulative, first, longest_delay, warmup, A, lost, dra
         observe(e, 0, warmup, A, len(lost) > 1, lost, settles, agent)
 
 
-@nb.njit(nogil=True, cache=True)
+@compiled
 def play(mode, h_from, h_to, index, cumulative, rewards, interarrival, longest_delay, warmup, late, powers, pending, offset, root,
          table, chances, lost, draw_state, draw_link, draw_action, states, actions, settles, agent, returns, earned,
          ages):  # fmt: skip

@@ -9,9 +9,9 @@ so the smaller one is used. Ties are broken by a hash of (place, action, salt), 
 
 from typing import Any, NamedTuple
 
-import numba as nb
 import numpy as np
 
+from oldlight.kernels.cache import compiled
 from oldlight.kernels.episodes import GIVEN, begin, play
 
 MIXED = np.uint64(0x9E3779B97F4A7C15)
@@ -101,14 +101,14 @@ class Played(NamedTuple):
     ages: Any
 
 
-@nb.njit(nogil=True, cache=True)
+@compiled
 def _mix(x):
     x = (x ^ (x >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
     x = (x ^ (x >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
     return x ^ (x >> np.uint64(31))
 
 
-@nb.njit(nogil=True, cache=True)
+@compiled
 def slot_of(place, keys):
     """The slot of a place, or the free slot where it belongs."""
     mask = len(keys) - 1
@@ -118,13 +118,13 @@ def slot_of(place, keys):
     return i
 
 
-@nb.njit(nogil=True, cache=True)
+@compiled
 def _value(place, otherwise, slots):
     i = slot_of(place, slots.keys)
     return slots.values[i] if slots.keys[i] != 0 else otherwise
 
 
-@nb.njit(nogil=True, cache=True)
+@compiled
 def without_delay(model, H, warmup):
     """model.plain[h, s]: optimistic value iteration of the original process."""
     S, A = model.rewards.shape[1], model.rewards.shape[2]
@@ -139,7 +139,7 @@ def without_delay(model, H, warmup):
             plain[h, s] = min(best, model.remaining[h])
 
 
-@nb.njit(nogil=True, cache=True, inline="always")  # a call with this many arrays would cost more than it does
+@compiled(inline="always")  # a call with this many arrays would cost more than it does
 def _plain_q(model, h, sa, row, H, reward):
     if h == H - 1:
         return reward
@@ -151,7 +151,7 @@ def _plain_q(model, h, sa, row, H, reward):
     return x
 
 
-@nb.njit(nogil=True, cache=True)
+@compiled
 def _relax(known, q, model, H, warmup):
     """Lower q[a] to the bound of somebody who sees everything from the next step on; an estimated rho has its bonus too."""
     h, t, _, _, code, waited = known
@@ -191,7 +191,7 @@ def _relax(known, q, model, H, warmup):
         q[a] = min(q[a], x)
 
 
-@nb.njit(nogil=True, cache=True)
+@compiled
 def lookahead(known, q, model, places, slots):
     """q[a]: the optimistic value of acting a on what is known."""
     if known.t < -places.warmup:
@@ -201,7 +201,7 @@ def lookahead(known, q, model, places, slots):
     _relax(known, q, model, places.horizon, places.warmup)
 
 
-@nb.njit(nogil=True, cache=True)
+@compiled
 def _before_anything(h, code, q, model, places, slots):
     """q[a] by one step of lookahead in the hash table, while nothing has been seen."""
     S, A = model.rewards.shape[1], model.rewards.shape[2]
@@ -221,7 +221,7 @@ def _before_anything(h, code, q, model, places, slots):
         q[a] = min(x, most)
 
 
-@nb.njit(nogil=True, cache=True)
+@compiled
 def _from_table(known, q, model, places, slots):
     """q[a] by one step of lookahead in the hash table."""
     h, t, s, m, code, waited = known
@@ -254,7 +254,7 @@ def _from_table(known, q, model, places, slots):
         q[a] = min(x, clip)
 
 
-@nb.njit(nogil=True, cache=True)
+@compiled
 def best_of(q, place, salt):
     """The best action; ties within 1e-12 at random."""
     best, top = 0, -np.inf
@@ -266,7 +266,7 @@ def best_of(q, place, salt):
     return best
 
 
-@nb.njit(nogil=True, cache=True)
+@compiled
 def _store(place, value, slots):
     i = slot_of(place, slots.keys)
     if slots.keys[i] == 0:
@@ -275,7 +275,7 @@ def _store(place, value, slots):
     slots.values[i] = value
 
 
-@nb.njit(nogil=True, cache=True)
+@compiled
 def episode(salt, model, places, slots, world, draws, played):
     """Play one episode greedily and back up every information state on its way, the open-loop rest included."""
     A = model.rewards.shape[2]
@@ -301,7 +301,7 @@ def episode(salt, model, places, slots, world, draws, played):
     _back_up_rest(model, places, slots, states, actions)
 
 
-@nb.njit(nogil=True, cache=True)
+@compiled
 def _back_up_rest(model, places, slots, states, actions):
     """The open-loop rest: what the last m actions earn from the state where they began."""
     A, ends, powers, remaining = model.rewards.shape[2], places.ends, places.powers, model.remaining
@@ -326,7 +326,7 @@ def _back_up_rest(model, places, slots, states, actions):
         _store(ends[m] + s * powers[m] + code, min(x, remaining[max(t, 0)]), slots)
 
 
-@nb.njit(nogil=True, cache=True)
+@compiled
 def rehash(old_keys, old_values, keys, values):
     """Move a table into a larger one."""
     for i in range(len(old_keys)):

@@ -13,9 +13,9 @@ the actions since. Arrays:
 Few arguments and one entry point, `visit`, keep the time to compile short.
 """
 
-import numba as nb
 import numpy as np
 
+from oldlight.kernels.cache import compiled
 from oldlight.planning.loss import GAP, HEAD, SHIFT
 
 ROUND = 2.0**46  # beliefs that agree to 2^−46 in every entry share a table entry
@@ -29,7 +29,7 @@ QUEUE, ACTION, FOUND_ACTION, PENDING, DIGITS = (
     3,
     4,
 )  # columns of whole[u]; then rounded belief, tried, next queue
-_inner = nb.njit(nogil=True, cache=True)
+_inner = compiled
 
 
 @_inner
@@ -226,7 +226,7 @@ def search(
             u += 1
 
 
-@nb.njit(nogil=True, cache=True)
+@compiled
 def visit(
     u, beliefs, queues, solving, start, out, d, slack, P, R, seen, corner, qup, table, bounds, space, real, whole, count
 ):

@@ -269,7 +269,7 @@ class _Answers:
 def after_the_end(problem: ImpairedMDP, d: int) -> Floats:
     """G_{H−d}[s, q]: what the d actions that are done but not settled at time H still earn."""
     late = ImpairedMDP(problem.mdp, ConstantDelay(d))
-    stage = Induction(DelayModel(late, Layout.of(late))).after_the_end()
+    stage = Induction(DelayModel(late, Layout.of(late))).run(stop=late.horizon)
     return stage.values[d, 0] if d < problem.horizon else np.asarray(stage.root)
 
 

@@ -294,7 +294,7 @@ def _too_large(problem: ImpairedMDP, states: int, need: int, limit: int, at_leas
                 break
     ladder = "" if fits is None else (
         f"oldlight.solve(problem, depth={fits}) fits and gives a policy with bounds on both sides; "
-        "oldlight.truncate(problem, probability=...) says what a shorter delay costs; "
+        "oldlight.truncate(problem, probability=...) computes what a shorter delay costs; "
     )  # fmt: skip
     return TooLarge(
         f"an exact plan for {problem.channel!r} on S={S}, A={A}, H={problem.horizon} has {word}{states:,} information "

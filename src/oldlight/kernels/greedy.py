@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from oldlight.kernels.cache import compiled
-from oldlight.kernels.episodes import GIVEN, begin, play
+from oldlight.kernels.episodes import GIVEN, Rule, begin, play
 
 MIXED = np.uint64(0x9E3779B97F4A7C15)
 
@@ -65,40 +65,6 @@ class Known(NamedTuple):
     length: int
     code: int
     waited: int
-
-
-class World(NamedTuple):
-    """The true process and link, as `kernels.episodes` reads them."""
-
-    initial: Any
-    successor: Any
-    cumulative: Any
-    first: Any
-    rewards: Any
-    links: Any
-    powers: Any
-    pending: Any
-
-
-class Draws(NamedTuple):
-    """The random numbers of one episode."""
-
-    lost: Any
-    state: Any
-    link: Any
-    action: Any
-
-
-class Played(NamedTuple):
-    """What an episode leaves, as `kernels.episodes` writes it."""
-
-    states: Any
-    actions: Any
-    settles: Any
-    agent: Any
-    returns: Any
-    earned: Any
-    ages: Any
 
 
 @compiled
@@ -276,28 +242,24 @@ def _store(place, value, slots):
 
 
 @compiled
-def episode(salt, model, places, slots, world, draws, played):
+def episode(salt, model, places, slots, world, pending, draws, played):
     """Play one episode greedily and back up every information state on its way, the open-loop rest included."""
     A = model.rewards.shape[2]
     H, warmup, offset, root = places.horizon, places.warmup, places.offset, places.root
     states, actions, agent = played.states, played.actions, played.agent
     q = np.empty(A)
-    no_table = np.empty(0, np.uint8)
-    no_chances = np.empty((0, 0))
-    begin(world.initial, world.successor, world.cumulative, world.first, places.longest_delay, warmup, A, draws.lost, draws.state,
-          draws.link, draws.action, states, actions, played.settles, agent)  # fmt: skip
+    rule = Rule(np.empty(0, np.uint8), np.empty((0, 0)), offset, root, pending, 0)
+    begin(world, draws, played)
     for h in range(H):
         t, m, code, waited = agent[0, 0], agent[1, 0], agent[2, 0], agent[3, 0]
         s = np.int64(states[t + warmup, 0]) if t >= -warmup else np.int64(0)
-        if h >= len(world.pending):
+        if h >= len(pending):
             lookahead(Known(h, t, s, m, code, waited), q, model, places, slots)
             place = root[h] + code if t < -warmup else offset[h, m, waited] + s * places.powers[m] + code
             a = best_of(q, place, salt)
             actions[h + warmup, 0] = a
             _store(place, q[a], slots)
-        play(GIVEN, h, h + 1, world.successor, world.cumulative, world.rewards, world.links, places.longest_delay, warmup, 0,
-             world.powers, world.pending, offset, root, no_table, no_chances, draws.lost, draws.state, draws.link, draws.action,
-             states, actions, played.settles, agent, played.returns, played.earned, played.ages)  # fmt: skip
+        play(GIVEN, h, h + 1, world, rule, draws, played)
     _back_up_rest(model, places, slots, states, actions)
 
 

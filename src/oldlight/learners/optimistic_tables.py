@@ -54,7 +54,7 @@ class Tables:
         self.remaining = np.append(np.cumsum(rewards.max(axis=(1, 2))[::-1])[::-1], 0.0)
         self._noise = np.empty((setting.n_actions, 64 + min(512, setting.n_actions ** max(len(self.ends) - 2, 0))))
         self._planned: Estimate | None = None
-        self._calls = list(self.schedule.calls(thread_count(), each=False))
+        self._calls = list(self.schedule.calls(thread_count()))
 
     def sweep(self, model: Estimate, rng: np.random.Generator) -> float:
         """One optimistic pass; ties are broken at random. Returns the estimate of the optimal value."""

@@ -147,14 +147,14 @@ class Schedule:
         S, Q = self.layout.n_states, int(self.powers[m])
         return values[place : place + S * Q].reshape(S, Q)
 
-    def calls(self, threads: int, each: bool, stop: int = 0) -> Iterator[tuple[int, int, int, int]]:
-        """(time, first row, last row, parts) of the compiled calls down to time `stop`: one for all that is small, or one for `each` time."""
+    def calls(self, threads: int, stop: int = 0) -> Iterator[tuple[int, int, int, int]]:
+        """(time, first row, last row, parts) of the compiled calls down to time `stop`: one for all that is small."""
         pending: tuple[int, int, int, int] | None = None
         for time, first, last, work in self.levels:
             if time < stop:
                 break
             alone = work > CALL or (threads > 1 and work >= SMALL)
-            if pending is not None and (alone or pending[3] + work > CALL or (each and time < pending[0])):
+            if pending is not None and (alone or pending[3] + work > CALL):
                 yield (*pending[:3], 1)
                 pending = None
             if alone:

@@ -153,7 +153,7 @@ class Induction:
         tables = kernels.Tables(schedule.blocks, schedule.powers, values, actions, probabilities, pending, H, True)
         front = (self.model.arrays, kernels.NO_OPTIMISM, tables, mode)
         tell = None if self.progress is None else partial(_tell, self.progress, H, stop)
-        calls = schedule.calls(thread_count(), self.progress is not None, stop)
+        calls = schedule.calls(thread_count(), stop)
         run_calls(partial(kernels.sweep, *front), calls, tell)
         if self.kept is not None:
             self.kept.extend(schedule.stage(h, values) for h in range(stop, H + 1))

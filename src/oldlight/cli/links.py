@@ -17,6 +17,7 @@ from oldlight.cli.shared import (
     app,
     problem_of,
     said,
+    save_picture,
     targets,
     tell,
     write_json,
@@ -88,22 +89,13 @@ def trace(
             raise typer.BadParameter(why, param_hint="--channel")
         tell(f"The channel is in {save_channel(channel, shown)}")
     if plot is not None:
-        _draw(plot, drawn.figure())
+        save_picture(plot, drawn.figure())
 
 
 def _holes(given: str) -> str | float:
     from oldlight.checks import positive
 
     return given if given in ("lost", "stop") else positive("holes", given)
-
-
-def _draw(target: str, figure: Any) -> None:
-    from pathlib import Path
-
-    from oldlight.checks import write_file
-
-    kind = Path(target).suffix.removeprefix(".")
-    tell(f"The picture is in {write_file(target, lambda stream: figure.savefig(stream, format=kind, dpi=160))}")
 
 
 @app.command("testbed")

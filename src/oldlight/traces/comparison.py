@@ -137,7 +137,7 @@ class Comparison:
 
     @property
     def verdict(self) -> str:
-        """What the table says, in words."""
+        """The verdict of the table, as text."""
         chain = self[CHAIN]
         if not chain.tells:
             interval_of = (
@@ -259,7 +259,7 @@ def compare_models(
     Returns
     -------
     Comparison
-        With a table and a verdict in words.
+        With a table and a verdict as text.
 
     Examples
     --------

@@ -196,7 +196,7 @@ class Trace:
         """`period_ms`, or the sending interval if it is None."""
         if period_ms is None and self.interval_ms is None:
             raise ValueError(
-                f"{self.source} does not say when messages were sent; give the control period: period_ms=..., in words trace:FILE@20"
+                f"{self.source} does not say when messages were sent; give the control period: period_ms=..., as text trace:FILE@20"
             )
         return checks.positive("period_ms", self.interval_ms if period_ms is None else period_ms)
 

@@ -173,7 +173,7 @@ def test_another_link_than_the_planned_one(call: Call, link: Path) -> None:
         (("--link", "trace:link.csv@0"), "Invalid value for --link: trace:link.csv@0: the period is 0, expected a number > 0"),
         (("--link", "trace:link.csv@fast"), "the period is 'fast', expected a number"),
         (("--link", "trace:nowhere.csv"), "nowhere.csv: no such file"),
-        (("--link", "trace:delays.csv"), "give the control period: period_ms=..., in words trace:FILE@20"),
+        (("--link", "trace:delays.csv"), "give the control period: period_ms=..., as text trace:FILE@20"),
         (("--warm", "--link", "constant:1"), "Invalid value for --link: a warm start knows a past"),
         (("--policy", "full-information"), "Invalid value for --policy: MarkovPolicy"),
         (("--policy", "bst"), "did you mean best"),

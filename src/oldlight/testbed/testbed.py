@@ -37,10 +37,10 @@ from oldlight.model.policies import Policy
 from oldlight.model.problem import ImpairedMDP, checked_problem
 from oldlight.planning.evaluation import Evaluation, evaluate
 from oldlight.testbed.processes import IN_STEP, IN_TIME
+from oldlight.testbed.recorded import recorded
 from oldlight.testbed.wire import CONTROLLER, PLANT, RELAY, Leash, Port, Recorded, Setup, Stopped
 from oldlight.traces import Fit, Trace
-from oldlight.traces.replay import Replay, replay, starting_points
-from oldlight.traces.ticks import NEVER
+from oldlight.traces.replay import Replay, replay
 from oldlight.workers import Worker, stop
 
 Floats = NDArray[np.float64]
@@ -118,7 +118,8 @@ class TestbedResult:
         one of the same link may differ."""
         if self.planned is not None and self.recording is None:
             return None
-        wide = [self.half_width, self.predicted.half_width, 0.0 if self.recording is None else self.recording.half_width]
+        of_recording = 0.0 if self.recording is None else self.recording.half_width
+        wide = [self.half_width, self.predicted.half_width, of_recording]
         return bool(abs(self.mean - self.predicted.value) <= float(np.linalg.norm(wide)) + 1e-9)
 
     def to_dict(self) -> dict[str, Any]:
@@ -170,7 +171,9 @@ class TestbedResult:
             "  controller " + ", ".join(f"{name.replace('_', ' ')} {n:,}" for name, n in self.report.items() if n),
         ]
         if self.recording is not None:
-            lines.insert(3, f"  replayed   {self.recording.value:.5g} ± {self.recording.half_width:.3g} (95%, of the recording)")
+            lines.insert(
+                3, f"  replayed   {self.recording.value:.5g} ± {self.recording.half_width:.3g} (95%, of the recording)"
+            )
         if self.disturbed:
             lines.append(f"  disturbed  {self.disturbed} episodes: this machine did not keep to the ticks")
         return "\n".join(lines)
@@ -250,7 +253,7 @@ def run_testbed(
     took = time.monotonic() - began
     replayed = None
     if isinstance(link, Trace | Fit) and not in_order:
-        trace, T = (link, tick or problem.period_ms) if isinstance(link, Trace) else (link.trace, link.period_ms)
+        trace, T = (link, tick) if isinstance(link, Trace) else (link.trace, link.period_ms)
         replayed = replay(problem, policy, trace, period_ms=T, episodes=max(n, REPLAYED), seed=seed)
     return TestbedResult(
         plant["returns"], predicted, shown, tick, took, disturbed, counts, acting["report"], planned, replayed
@@ -303,17 +306,7 @@ def relay_of(
     if isinstance(link, Trace):
         link = link.fit(period_ms or problem.period_ms, horizon=problem.horizon)
     if isinstance(link, Fit):
-        if not in_order:
-            late = np.concatenate([run.late for run in link.ages.runs])
-            starts, _ = starting_points(link.ages.runs, problem.horizon, link.trace.source, link.period_ms)
-            return Recorded(late, late >= NEVER, in_order, starts)
-        starts = np.arange(len(link.late) - problem.horizon + 1)
-        starts = starts[link.session[starts] == link.session[starts + problem.horizon - 1]]
-        if not len(starts):
-            raise ValueError(
-                f"{link.trace.source} has {len(link.late)} ticks, fewer than an episode: {problem.horizon}"
-            )
-        return Recorded(link.late, link.lost, in_order, starts)
+        return recorded(link, problem.horizon, in_order)
     if not isinstance(link, Channel):
         raise TypeError(f"link is of type {type(link).__name__}, expected a channel, a Trace or its fit")
     _ = problem.behind(link).law  # refused here if it does not fit

@@ -232,10 +232,14 @@ def scores(counts: AgeCounts) -> list[Score]:
             "age chain": laws.counted(),
         }
         before, after = transitions([piece.ages for piece in held_out])
+        pairs = different_pairs(before, after)
         for name in NAMES:
-            p = _in_order(laws, held_out) if name == "in-order" else foretold(rows[name], before, after)
-            logs = np.log((1 - SLIP) * p + SLIP / (before + 2))
-            by_fold[name].append((float(logs.sum()), float((p <= 0).sum()), len(p)))
+            if name == "in-order":
+                p, m, times = _in_order(laws, held_out), before, np.ones(len(before))
+            else:
+                p, m, times = foretold(rows[name], *pairs[:2]), pairs[0], pairs[2]
+            logs = np.log((1 - SLIP) * p + SLIP / (m + 2))
+            by_fold[name].append((float(times @ logs), float(times @ (p <= 0)), len(before)))
     total = {name: np.array(found) for name, found in by_fold.items()}
     mean = {name: float(x[:, 0].sum() / x[:, 2].sum()) for name, x in total.items()}
     best = max(mean, key=lambda name: mean[name])
@@ -248,14 +252,19 @@ def scores(counts: AgeCounts) -> list[Score]:
     return out
 
 
-def foretold(row: Callable[[int], Floats], before: Ints, after: Ints) -> Floats:
-    """The probability of each next age; ages above `NEVER_LONGER` are pooled."""
+def different_pairs(before: Ints, after: Ints) -> tuple[Ints, Ints, Floats]:
+    """The different (age, next age), ages above `NEVER_LONGER` pooled, and how often each comes."""
     newer = after <= before
     before = np.minimum(before, NEVER_LONGER)
     after = np.where(newer, np.minimum(after, before), before + 1)
+    codes, times = np.unique(before * (NEVER_LONGER + 2) + after, return_counts=True)
+    return codes // (NEVER_LONGER + 2), codes % (NEVER_LONGER + 2), times.astype(np.float64)
+
+
+def foretold(row: Callable[[int], Floats], before: Ints, after: Ints) -> Floats:
+    """The probability of each next age."""
     known = {m: row(m) for m in np.unique(before).tolist()}
-    pairs, inverse = np.unique(np.stack([before, after]), axis=1, return_inverse=True)
-    return np.array([known[m][k] for m, k in pairs.T.tolist()])[inverse.ravel()]
+    return np.array([known[m][k] for m, k in zip(before.tolist(), after.tolist(), strict=True)])
 
 
 def _in_order(laws: Laws, pieces: list[Piece]) -> Floats:

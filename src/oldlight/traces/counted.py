@@ -141,9 +141,9 @@ def kernel_of(pairs: tuple[Ints, Ints], phases: int) -> list[Floats]:
     visits = np.bincount(np.minimum(before, 10 * ROWS)) / phases
     often = np.flatnonzero(visits >= LEAST)
     M = max(deepest, min(int(often[-1]) if len(often) else 0, ROWS))
-    counts = np.zeros((M + 1, deepest + 2))  # ages 0..deepest, then nothing newer
-    column = np.where(newer, after, deepest + 1)
-    np.add.at(counts, (np.minimum(before, M), column), 1.0 / phases)
+    column = np.where(newer, after, deepest + 1)  # ages 0..deepest, then nothing newer
+    codes = np.minimum(before, M) * (deepest + 2) + column
+    counts = np.bincount(codes, minlength=(M + 1) * (deepest + 2)).reshape(M + 1, -1) / phases
     every = counts.sum(axis=0)
     rows = []
     for m in range(M + 1):

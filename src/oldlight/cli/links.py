@@ -33,6 +33,7 @@ OLDEST = 4  # ticks; what arrives older is not used in the channel that is writt
 @app.command()
 def trace(
     file: Annotated[str, typer.Argument(metavar="FILE", help="A table, what ping or fping printed, irtt's JSON, or JSON lines.")],
+    *,
     period_ms: Annotated[float | None, typer.Option("--period-ms", help="Control period, milliseconds a step.")] = None,
     horizon: Annotated[int | None, typer.Option(min=1, help="Steps of an episode, for the in-order law; the plant's own with --plant.")] = None,
     plant: Annotated[str | None, typer.Option("--plant", metavar="PROCESS", help="Plan this process behind every model, and play each plan on the recording.")] = None,
@@ -100,6 +101,7 @@ def _holes(given: str) -> str | float:
 @app.command("testbed")
 def on_testbed(
     process: Process,
+    *,
     channel: Channel = "constant:2",
     warm: Warm = False,
     actuation: Late = 0,

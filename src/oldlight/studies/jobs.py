@@ -39,7 +39,21 @@ from oldlight.model.problem import ImpairedMDP
 
 @dataclass(frozen=True)
 class Environment:
-    """A Gymnasium environment (its id) behind a channel: an instance without a table, `env:CartPole-v1`, for tasks of one's own."""
+    """A Gymnasium environment behind a channel: an instance without a table, `env:CartPole-v1`, for tasks of one's own.
+
+    Parameters
+    ----------
+    id : str
+        Of Gymnasium's registry.
+    channel : Channel
+        The link.
+
+    Examples
+    --------
+    >>> import oldlight as ol
+    >>> ol.studies.Environment("CartPole-v1", ol.ConstantDelay(1))
+    Environment(id='CartPole-v1', channel=ConstantDelay(d=1))
+    """
 
     id: str
     channel: Channel
@@ -47,10 +61,28 @@ class Environment:
 
 @dataclass(frozen=True, eq=False)
 class Job:
-    """One job of a study. `content` decides `id` and the numbers; `block`, `instance`, `channel`, `label` are for people.
+    """One job of a study.
 
-    `problem` is the process behind its channel, built once and sent to the worker as it is; `path` is the folder where code of
-    one's own is found, None for a study file that names none: then nothing is imported from its folder.
+    Parameters
+    ----------
+    id : str
+        16 hex digits of the content's hash.
+    content : mapping
+        Everything that decides the numbers, as plain JSON values.
+    block, instance, channel, label, replicate
+        Its names in the study, for people.
+    problem : ImpairedMDP or Environment
+        The process behind its channel, built once and sent to the worker as it is.
+    path : str or None
+        The folder where code of one's own is found; None for a study file that names none: then nothing is imported from its folder.
+
+    Examples
+    --------
+    >>> import oldlight as ol
+    >>> keys = {"name": "tiny", "instances": ["dichotomy:1"], "channels": ["constant:1"], "tasks": ["gap"]}
+    >>> job = ol.studies.load_study(keys).jobs()[0]
+    >>> job.kind, job.label, job.problem.channel
+    ('task', 'gap', ConstantDelay(d=1))
     """
 
     id: str

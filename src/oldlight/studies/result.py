@@ -40,8 +40,30 @@ class Damaged(files.UnreadableFile):
 class Result:
     """One finished job, under the names that its study gives it.
 
-    settings: the content that decided the numbers. columns: 1-D arrays; scalars: numbers, truth values and words. A learner has
-    the columns values, half_widths, returns, estimates and seconds, one row per episode, and the scalar best; see `run`.
+    Parameters
+    ----------
+    id, block, instance, channel, kind, label, replicate
+        Of the job.
+    settings : dict
+        The content that decided the numbers.
+    columns : dict of 1-D arrays
+        A learner has values, half_widths, returns, estimates and seconds, one row per episode; see `run`.
+    scalars : dict
+        Numbers, truth values and text; a learner has `best`.
+    seed : int or None
+        None for a task that draws nothing.
+    seconds : float
+        Time taken.
+    version, machine, finished
+        The version of this package, the machine, and when.
+    numbers : str
+        A fingerprint of everything computed except times.
+
+    Examples
+    --------
+    >>> from oldlight.studies import Result
+    >>> Result("0f" * 8, "", "chain", "constant:1", "task", "gap", 0, {}, {}, {"gap": 0.5}, None, 0.1, "0.1.0", {}, "", "")
+    Result(0f0f0f0f0f0f0f0f: gap on chain behind constant:1, replicate 0)
     """
 
     id: str

@@ -46,12 +46,38 @@ def run_study(
     retry_failed: bool = False,
     progress: bool | Callable[[Progress], None] | None = None,
 ) -> StudyStatus:
-    """Compute what is missing of `study` in `folder` and return how far it is now.
+    """Compute what is missing of a study in a folder.
 
-    engine: "local" (processes of this machine) or "dask" (a cluster; `scheduler` is its address, none: a local cluster).
-    workers: processes of the local engine or cluster; all cores if None.
-    retry_failed: try again what failed before.
-    progress: False for nothing, a function callback(Progress), None for a bar on a terminal and a line now and then elsewhere.
+    Parameters
+    ----------
+    study : Study
+        Made by `load_study`.
+    folder : path-like
+        Where results and checkpoints are kept.
+    engine : "local" or "dask"
+        Processes of this machine, or a cluster.
+    workers : int, optional
+        Processes of the local engine or cluster; all cores if None.
+    scheduler : str, optional
+        Address of the dask cluster; a local one if None.
+    retry_failed : bool
+        Try again what failed before.
+    progress : bool or function of a Progress, optional
+        False for nothing, a callback, None for a bar on a terminal and a line now and then elsewhere.
+
+    Returns
+    -------
+    StudyStatus
+        How far it is now.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> from oldlight.studies import load_study, run_study
+    >>> study = load_study({"name": "tiny", "instances": ["dichotomy:1"], "channels": ["constant:1"], "tasks": ["gap"]})
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     run_study(study, folder, workers=1, progress=False).complete
+    True
     """
     checks.one_of("engine", engine, ("local", "dask"))
     processes = thread_count() if workers is None else checks.whole("workers", workers, least=1)

@@ -20,7 +20,7 @@ import os
 from collections.abc import Callable, Iterator
 from functools import partial
 from pathlib import Path
-from typing import Any, Protocol, runtime_checkable
+from typing import TYPE_CHECKING, Any, Protocol, runtime_checkable
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -28,6 +28,9 @@ from numpy.typing import ArrayLike, NDArray
 from oldlight import checks, files
 from oldlight.model.information import Information, Layout, current, decode, encode, settled_late
 from oldlight.model.problem import ImpairedMDP
+
+if TYPE_CHECKING:
+    from oldlight.model.link_policy import LinkPolicy
 
 Floats = NDArray[np.float64]
 
@@ -176,10 +179,14 @@ class BlackoutPolicy:
         return f"BlackoutPolicy(H={self.sequences.shape[3]}, S={self.sequences.shape[1]}, late={self.late})"
 
 
-def load_policy(path: str | os.PathLike[str]) -> TablePolicy | BlackoutPolicy:
+def load_policy(path: str | os.PathLike[str]) -> TablePolicy | BlackoutPolicy | LinkPolicy:
     """Read a policy that `save` wrote."""
+    from oldlight.model import link_policy
+
     with files.arrays_in(path) as held:
         kind = held.words("kind", 100)
+        if kind == link_policy.KIND:
+            return link_policy.LinkPolicy.read(held)
         if kind == "oldlight.BlackoutPolicy":
             n_actions, late = held.numbers("sizes", 2)
             return BlackoutPolicy(held.array("sequences", "iu", (None, None, None, None)), n_actions, late)

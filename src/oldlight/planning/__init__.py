@@ -45,24 +45,40 @@ def solve(
 
     tolerance: 0 for an exact answer. Under loss a larger one gives lower ≤ optimum ≤ upper with upper − lower at most
         `tolerance`, faster; a plan under delay is always exact.
-    seconds: stop closing the gap between lower and upper after this time, for channels that are planned by their automaton
-        (packets, ages, bursts, ...; `oldlight.planning.link_plan`). Other plans take the time they take.
+    seconds: stop closing the gap between lower and upper after this time, for channels that lose or that are planned by their
+        automaton (packets, ages, bursts, ...; `oldlight.planning.link_plan`). Plans under delay alone take the time they take.
     depth: plan a long delay by the ladder: act on the belief as a controller with delays capped at `depth` would; the result
-        has certified bounds instead of an exact value. A depth that reaches the longest delay is the exact plan. For
-        channels planned by their automaton: the depth of the tables, at least the longest delay.
+        has certified bounds instead of an exact value. A depth that reaches the longest delay is the exact plan, for channels
+        planned by their automaton with tables of that depth.
     max_bytes: refuse what needs more memory than this (half of the machine's memory if None).
     progress: True or False for a bar or none, a function of (done, of) to be told, None for a bar on a terminal once two
         seconds have passed.
+
+    Ctrl-C raises KeyboardInterrupt; its `partial` is the best certified Solution so far, or None.
     """
+    try:
+        return _solved(problem, tolerance, depth, seconds, max_bytes, progress)
+    except KeyboardInterrupt as stopped:
+        stopped.partial = getattr(stopped, "partial", None)  # type: ignore[attr-defined]
+        raise
+
+
+def _solved(
+    problem: ImpairedMDP,
+    tolerance: float,
+    depth: int | None,
+    seconds: float | None,
+    max_bytes: int | None,
+    progress: bool | Callable[[int, int], None] | None,
+) -> Solution:
     checked_problem(problem, "solve")
     if seconds is not None:
         checks.positive("seconds", seconds)
-    if planned_by_automaton(problem):
-        epsilon = checked_options(problem, tolerance, None, max_bytes)
+    epsilon = checked_options(problem, tolerance, depth, max_bytes)
+    if planned_by_automaton(problem, seconds) or (problem.loss is not None and depth is not None):
         return solve_link(
             problem, tolerance=epsilon, seconds=seconds, depth=depth, max_bytes=max_bytes, progress=progress
         )
-    epsilon = checked_options(problem, tolerance, depth, max_bytes)
     if depth is not None and depth < (problem.warmup or problem.law.max_delay):
         from oldlight.planning.ladder import plan_ladder
 
@@ -88,10 +104,6 @@ def checked_options(problem: ImpairedMDP, tolerance: float, depth: int | None, m
         checks.whole("max_bytes", max_bytes, least=1)
     if depth is not None:
         checks.whole("depth", depth, least=problem.actuation)
-        if problem.arrival_probability is not None:
-            raise ValueError(
-                f"depth shortens delays, but {problem.channel!r} loses observations; give tolerance=... instead"
-            )
     return epsilon
 
 

@@ -1,6 +1,6 @@
 """Tables for a link that does not depend on the process: one backward induction for all of them.
 
-Let n be the node of the automaton and m the age at time h (`oldlight.planning.age_layers` has the blocks). U counts the rewards
+Let n be the node of the automaton and m the age at time h (`oldlight.model.age_layers` has the blocks). U counts the rewards
 of step t = h − m and of every later one. Of a tick to time h + 1 with a jump to an age k ≤ L let F(L) be the probability,
 and N_L[s, q1..qL] the mean of U_{h+1} given such a jump, when s is the state of step h + 1 − L and q1..qL was done since:
 
@@ -39,7 +39,7 @@ from oldlight.model.channels.automaton import NOTHING_NEWER
 from oldlight.model.information import Block as Place
 from oldlight.model.mdp import TabularMDP
 from oldlight.model.successors import Successors
-from oldlight.planning.age_layers import Block, Layers, Move
+from oldlight.model.age_layers import Block, Layers, Move
 from oldlight.planning.delay import SMALL, DelayModel, Induction, action_type
 from oldlight.planning.delay import Floats as Floats
 from oldlight.planning.delay import _share as share

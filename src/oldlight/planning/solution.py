@@ -4,13 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from oldlight.model.information import check
-from oldlight.model.link_information import PolicyOfNodes, check_link
+from oldlight.model.link_information import LinkInformation, check_link
 from oldlight.model.policies import Policy
 from oldlight.model.problem import ImpairedMDP
 
@@ -36,7 +37,7 @@ class Solution:
     the three are the same. `value_by_start[s]`: what the policy earns when the first state (of step −warmup) is s.
 
     Behind a channel that is planned by its automaton (`oldlight.planning.link_plan`) `value` is `lower`, which the policy earns at least;
-    `value_by_start` is None unless tables alone were exact, and `q` takes a `LinkInformation` and plans once for each action.
+    and `q` takes a `LinkInformation`.
 
     For a ladder (`solve(problem, depth=k)`): `depth` is the rung that was best, `value_by_start` is None, `q` gives upper
     bounds, `upper` is certified, and `lower` is certified if `lower_certified`, else the lower end of a 95% interval."""
@@ -47,15 +48,21 @@ class Solution:
     lower: float
     upper: float
     exact: bool
-    value_by_start: Floats | None
+    _starts: Floats | Callable[[], Floats | None] | None
     work: Work
     _q: Callable[[Any], Floats]
     depth: int | None = None
     lower_certified: bool = True
 
+    @cached_property
+    def value_by_start(self) -> Floats | None:
+        """What the policy earns when the first state (of step −warmup) is s, shape (S,); None where that is too much to find out."""
+        return self._starts() if callable(self._starts) else self._starts
+
     def q(self, info: Any) -> Floats:
         """Q_h(τ, a) = E[rewards of steps h, h+1, ... | τ_h = info, a_h = a, best afterwards], shape (A,)."""
-        (check_link if isinstance(self.policy, PolicyOfNodes) else check)(self.problem, info)
+        by_node = isinstance(info, LinkInformation) or not self.problem.has_delay_law
+        (check_link if by_node else check)(self.problem, info)
         return self._q(info)
 
     def value_at(self, info: Any) -> float:

@@ -67,15 +67,15 @@ def ages_of(automaton: ChannelAutomaton, h: int) -> set[tuple[int, int | None]]:
     return at
 
 
-def check_link(problem: ImpairedMDP, info: Any) -> None:
-    """Raise ValueError if no episode of `problem` can lead to `info`."""
+def check_link(problem: ImpairedMDP, info: Any, automaton: ChannelAutomaton | None = None) -> None:
+    """Raise ValueError if no episode of `problem` can lead to `info`; automaton: a merged one, if it is not the problem's own."""
     if not isinstance(info, LinkInformation):
         raise TypeError(
             f"behind {problem.channel!r} an information state is LinkInformation(h, node, t, state, queue), not {info!r}; its nodes are "
             "problem.automaton.nodes"
         )
     h, node, t, s, queue = info
-    H, S, A, link = problem.horizon, problem.n_states, problem.n_actions, problem.automaton
+    H, S, A, link = problem.horizon, problem.n_states, problem.n_actions, automaton or problem.automaton
 
     def no(why: str) -> ValueError:
         return ValueError(f"impossible information {tuple(info)}: {why}")

@@ -89,7 +89,7 @@ def evaluate(
         check_policy(problem, policy)
         found = walk_nodes(
             problem.mdp,
-            problem.automaton,
+            getattr(policy, "link", problem.automaton),
             cache(partial(decide, problem, policy)),
             initial=problem.initial,
             max_states=max_states,

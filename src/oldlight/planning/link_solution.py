@@ -17,6 +17,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from oldlight.model.channels.automaton import ChannelAutomaton
 from oldlight.model.channels.hidden import merging_error
 from oldlight.model.information import push
 from oldlight.model.link_information import LinkInformation
@@ -61,9 +62,10 @@ def solve_link(
         return plan_ladder(problem, depth, max_bytes, progress)
     deep = None if depth is None else min(depth, problem.horizon - 1)
     merging = _merging(problem, tolerance)
-    automaton = problem.automaton if merging == 0 else problem.channel.merged(problem.horizon, merging)[0]  # type: ignore[attr-defined]
-    if merging:
-        automaton = automaton.shifted(problem.actuation)
+    automaton, true_link = problem.automaton if merging == 0 else None, None
+    if automaton is None:
+        known, true_link = problem.channel.merged(problem.horizon, merging)  # type: ignore[attr-defined]
+        automaton = known.shifted(problem.actuation)
     plan = LinkPlan(
         problem.mdp,
         automaton,
@@ -75,9 +77,10 @@ def solve_link(
         with shown(progress, "planning") as tell:
             plan.run(tolerance, seconds, deep, tell)
     except KeyboardInterrupt as stopped:
-        stopped.partial = None if plan.tables is None else _solution(problem, plan, merging, tolerance, seconds, deep)  # type: ignore[attr-defined]
+        done = plan.tables is not None
+        stopped.partial = _solution(problem, plan, true_link, tolerance, seconds, deep) if done else None  # type: ignore[attr-defined]
         raise
-    return _solution(problem, plan, merging, tolerance, seconds, deep)
+    return _solution(problem, plan, true_link, tolerance, seconds, deep)
 
 
 def _merging(problem: ImpairedMDP, tolerance: float) -> float:
@@ -89,11 +92,16 @@ def _merging(problem: ImpairedMDP, tolerance: float) -> float:
 
 
 def _solution(
-    problem: ImpairedMDP, plan: LinkPlan, merging: float, tolerance: float, seconds: float | None, depth: int | None
+    problem: ImpairedMDP,
+    plan: LinkPlan,
+    true_link: Callable[[], ChannelAutomaton] | None,
+    tolerance: float,
+    seconds: float | None,
+    depth: int | None,
 ) -> Solution:
     policy, lower = plan.policy, plan.lower
-    if merging and policy.automaton.nodes != problem.automaton.nodes:
-        policy.follow(problem.channel.merged(problem.horizon, merging)[1].shifted(problem.actuation))  # type: ignore[attr-defined]
+    if true_link is not None:
+        policy.follow(true_link().shifted(problem.actuation))
         truly = walk_value(problem.mdp, policy.link, policy, initial=problem.initial, max_states=WALK)
         lower = lower if truly is None else max(lower, truly)
     upper = lower if plan.exact else max(plan.upper, lower)

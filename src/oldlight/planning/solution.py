@@ -61,8 +61,10 @@ class Solution:
 
     def q(self, info: Any) -> Floats:
         """Q_h(τ, a) = E[rewards of steps h, h+1, ... | τ_h = info, a_h = a, best afterwards], shape (A,)."""
-        by_node = isinstance(info, LinkInformation) or not self.problem.has_delay_law
-        (check_link if by_node else check)(self.problem, info)
+        if isinstance(info, LinkInformation) or not self.problem.has_delay_law:
+            check_link(self.problem, info, getattr(self.policy, "automaton", None))
+        else:
+            check(self.problem, info)
         return self._q(info)
 
     def value_at(self, info: Any) -> float:

@@ -62,6 +62,7 @@ class LinkEpisodes:
     def __init__(self, problem: ImpairedMDP, policy: Policy | MarkovPolicy) -> None:
         check_policy(problem, policy)
         self.problem, self.policy = problem, policy
+        self.link = getattr(policy, "link", problem.automaton)  # of a plan for merged laws: the true link
         start = problem.mdp.replace(initial=problem.initial)
         self.world = World(ImpairedMDP(start, ConstantDelay(0)))  # the process as running sums
         self._known: dict[LinkInformation, Floats] = {}
@@ -74,7 +75,7 @@ class LinkEpisodes:
             for purpose in range(3)
         )
         luck, choice = state_rng.random((H, CHUNK))[:, :n], action_rng.random((H, CHUNK))[:, :n]
-        nodes, ages = (x[:, :n] for x in problem.automaton.sample(link_rng, CHUNK))
+        nodes, ages = (x[:, :n] for x in self.link.sample(link_rng, CHUNK))
         states, actions = np.zeros((2, H, n), dtype=np.int32)
         arrivals = np.full((H, n), -1, dtype=np.int32)
         counts = np.zeros((H, H + 1), dtype=np.int64)
@@ -108,7 +109,7 @@ class LinkEpisodes:
         rows = np.vstack([nodes, t, state, since])
         one, inverse = _different(rows)
         different = rows[:, one].T
-        names = self.problem.automaton.nodes
+        names = self.link.nodes
         laws = np.empty((len(different), self.problem.n_actions))
         for i, (node, step, s, *done) in enumerate(different.tolist()):
             seen = step >= 0

@@ -37,7 +37,7 @@ class HeldLag(Channel):
             return [(p, (now, new), (min(new, now),)) for new, p in enumerate(laws)]
 
         start: list[Delivery] = [(float(p), (0, lag), (0,)) for lag, p in enumerate(self.lags)]
-        return filtered(start, tick, horizon, longest)
+        return filtered(start, tick, horizon, longest)[0]
 
     def arrivals(self, rng: np.random.Generator, horizon: int, episodes: int) -> Ints:
         """The time at which each observation is first shown, axes (step, episode); −1 where it never is."""

@@ -69,14 +69,16 @@ def filtered(
     horizon: int,
     longest: int,
     merging: float = 0.0,
-) -> ChannelAutomaton:
-    """The automaton of a hidden link, from the deliveries into time 0 and those of a configuration.
+) -> tuple[ChannelAutomaton, Callable[[], ChannelAutomaton]]:
+    """The automaton of a hidden link, from the deliveries into time 0 and those of a configuration; and a function that makes the true
+    link, whose nodes are (node of the automaton, configuration), to value on it what follows merged laws.
 
     longest: no message arrives with a larger age, so all ages from there on are one.
     """
-    laws = Representatives(merging)
+    laws, begin = Representatives(merging), list(start)
+    follows: dict[Any, dict[tuple[int, ...], tuple[Any, int]]] = {}  # node -> what is delivered -> (the next node, age)
 
-    def sort(weights: Iterable[tuple[float, Delivery]], m: int) -> list[Tick]:
+    def sort(weights: Iterable[tuple[float, Delivery]], m: int, node: Any = None) -> list[Tick]:
         """Sort what can happen by what is delivered; m is the age before."""
         parts: dict[tuple[int, ...], dict[Any, float]] = {}
         for weight, (p, g, ages) in weights:
@@ -90,14 +92,22 @@ def filtered(
                 age = newest if newest <= m else NOTHING_NEWER
                 now = min(newest, m + 1, longest)
                 law = {g: p / total for g, p in part.items()}
-                out.append((min(total, 1.0), (now, laws.of(now, law)), age))
+                follows.setdefault(node, {})[ages] = (now, laws.of(now, law)), age
+                out.append((min(total, 1.0), follows[node][ages][0], age))
         return out
 
     def step(node: Any) -> list[Tick]:
         m, beta = node
-        return sort([(b, delivery) for g, b in beta for delivery in tick(g)], m)
+        return sort([(b, delivery) for g, b in beta for delivery in tick(g)], m, node)
 
-    return ChannelAutomaton.explore(sort([(1.0, x) for x in start], 0), step, horizon, merging=merging)
+    def true_ticks(node: Any, deliveries: Iterable[Delivery]) -> list[Tick]:
+        return [(p, (follows[node][ages][0], g), follows[node][ages][1]) for p, g, ages in deliveries if p > 0]
+
+    def true_link() -> ChannelAutomaton:
+        return ChannelAutomaton.explore(true_ticks(None, begin), lambda x: true_ticks(x[0], tick(x[1])), horizon)
+
+    known = ChannelAutomaton.explore(sort([(1.0, x) for x in begin], 0), step, horizon, merging=merging)
+    return known, true_link
 
 
 def merging_error(merging: float, rewards: Floats) -> float:
@@ -137,6 +147,10 @@ class HiddenLink(Channel):
             raise ValueError(f"HiddenLink: first has {len(self.first)} entries, expected one per mode: {Z}")
 
     def automaton(self, horizon: int, merging: float = 0.0) -> ChannelAutomaton:
+        return self.merged(horizon, merging)[0]
+
+    def merged(self, horizon: int, merging: float) -> tuple[ChannelAutomaton, Callable[[], ChannelAutomaton]]:
+        """The automaton with laws of the mode merged, and a function that makes the true link (`filtered`)."""
         K = self.delays.shape[1]
 
         def send(modes: Floats, under_way: tuple[int, ...], arrived: tuple[int, ...]) -> list[Delivery]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Hashable
+from collections.abc import Callable, Hashable
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
@@ -41,6 +41,28 @@ class PolicyOfNodes(ABC):
     @abstractmethod
     def fits(self, problem: ImpairedMDP) -> bool:
         """Was the policy made for a problem of these sizes behind a link of these nodes?"""
+
+
+class NodePolicy(PolicyOfNodes):
+    """`choose(info)` gives the action at a `LinkInformation` of one problem; each is asked once."""
+
+    def __init__(self, problem: ImpairedMDP, choose: Callable[[LinkInformation], int]) -> None:
+        self.problem, self.choose = problem, choose
+        self._known: dict[LinkInformation, int] = {}
+
+    def action(self, info: LinkInformation) -> int:
+        """The action at `info`."""
+        if info not in self._known:
+            self._known[info] = int(self.choose(info))
+        return self._known[info]
+
+    def probabilities(self, info: Any) -> Floats:
+        return np.asarray(np.eye(self.problem.n_actions)[self.action(info)])
+
+    def fits(self, problem: ImpairedMDP) -> bool:
+        mine = self.problem
+        sizes = (mine.horizon, mine.n_states, mine.n_actions) == (problem.horizon, problem.n_states, problem.n_actions)
+        return sizes and mine.automaton.nodes == problem.automaton.nodes
 
 
 def law_of_state(mdp: TabularMDP, info: LinkInformation, steps: int, initial: Floats | None = None) -> Floats:

@@ -170,6 +170,12 @@ class LinkPlan:
             self.search = AgeSearch(made, self.limit - need)
         return self.search
 
+    def exact_tables(self, depth: int) -> tuple[AgeTables, int]:
+        """Tables of all values, for a link that shows everything up to this age, and their bytes."""
+        made, need = self._tables(depth, True, None)
+        assert not made.layers.searched
+        return made, need
+
     def bytes_of(self, layers: Layers, kept: bool) -> int:
         """Bytes of the tables: the actions, and the values of two times, on both sides where they are bounds, or of all times."""
         neighbours, entries = sizes(layers)

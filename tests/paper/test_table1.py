@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-import importlib.util
-import sys
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -23,14 +20,9 @@ BEST, STALE, _ = POLICIES = (
 
 @pytest.fixture(scope="module")
 def table1() -> Any:
-    path = Path(__file__).parents[2] / "docs" / "scripts" / "table1.py"
-    spec = importlib.util.spec_from_file_location("table1", path)
-    assert spec
-    assert spec.loader
-    module = importlib.util.module_from_spec(spec)
-    sys.modules["table1"] = module
-    spec.loader.exec_module(module)
-    return module
+    import table1
+
+    return table1
 
 
 def warm(mdp: ol.TabularMDP, d: int) -> ol.ImpairedMDP:

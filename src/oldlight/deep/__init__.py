@@ -24,7 +24,7 @@ import numpy as np
 from oldlight import checks
 from oldlight.model.channels import Channel
 from oldlight.own_code import registered
-from oldlight.studies.cells import Environment
+from oldlight.studies.jobs import Environment
 
 OBSERVATIONS = ("full", "augmented", "newest")
 SETTINGS: dict[str, dict[str, Any]] = {  # where they differ from the library's defaults: small problems, one core

@@ -8,8 +8,27 @@ from __future__ import annotations
 
 from typing import Any
 
-NAMES = ("CenterChain", "SensingChain", "Dichotomy", "HardTree", "Tabular")
+NAMES: dict[str, str | None] = {  # of the environments, and of their function in `oldlight.instances`: the one list
+    "CenterChain": "center_chain",
+    "SensingChain": "sensing_chain",
+    "Dichotomy": "dichotomy",
+    "HardTree": "hard_tree",
+    "Tabular": None,  # any process: mdp=
+}
 DEFAULTS: dict[str, dict[str, Any]] = {"Dichotomy": {"d": 2}, "Tabular": {"mdp": "sensing_chain:0.8"}}
+
+
+def named_classes(base: type, suffix: str, module: str) -> dict[str, type]:
+    """A subclass of `base` for each environment that has a function in `oldlight.instances`, which is its `make`."""
+    from oldlight import instances
+
+    made = {}
+    for name, function in NAMES.items():
+        if function is not None:
+            about = f"`oldlight/{name}-v0`: `oldlight.instances.{function}` by its own arguments."
+            parts = {"make": staticmethod(getattr(instances, function)), "__doc__": about, "__module__": module}
+            made[name + suffix] = type(name + suffix, (base,), parts)
+    return made
 
 
 def register() -> None:

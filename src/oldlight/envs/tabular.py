@@ -11,8 +11,9 @@ from typing import Any, ClassVar
 import gymnasium as gym
 import numpy as np
 
-from oldlight import checks, instances
+from oldlight import checks
 from oldlight.envs.outside import take_channel, wrappers_around
+from oldlight.envs.registration import named_classes
 from oldlight.envs.rendering import Scene, ansi, rgb_array
 from oldlight.envs.tabular_setup import LINK, Process, plain_spec, refuse_channel, split_keywords
 from oldlight.model.channels import Channel
@@ -128,25 +129,4 @@ class _NamedEnv(TabularEnv):
         super().__init__(self.make(*args, **own), **others)
 
 
-class CenterChainEnv(_NamedEnv):
-    """`oldlight/CenterChain-v0`: the paper's chain; see `oldlight.instances.center_chain` for p, n_states, n_actions, ..."""
-
-    make = staticmethod(instances.center_chain)
-
-
-class SensingChainEnv(_NamedEnv):
-    """`oldlight/SensingChain-v0`: the chain where the best action depends on the state; `oldlight.instances.sensing_chain`."""
-
-    make = staticmethod(instances.sensing_chain)
-
-
-class DichotomyEnv(_NamedEnv):
-    """`oldlight/Dichotomy-v0`: delay d costs nothing, d + 1 costs half; `oldlight.instances.dichotomy`."""
-
-    make = staticmethod(instances.dichotomy)
-
-
-class HardTreeEnv(_NamedEnv):
-    """`oldlight/HardTree-v0`: the lower bound's tree; `oldlight.instances.hard_tree`."""
-
-    make = staticmethod(instances.hard_tree)
+globals().update(named_classes(_NamedEnv, "Env", __name__))

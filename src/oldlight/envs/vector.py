@@ -17,7 +17,8 @@ from gymnasium.vector import AutoresetMode, VectorEnv
 from gymnasium.vector.utils import batch_space
 from numpy.typing import NDArray
 
-from oldlight import checks, instances
+from oldlight import checks
+from oldlight.envs.registration import named_classes
 from oldlight.envs.rendering import Scene, ansi, rgb_array
 from oldlight.envs.tabular import TabularEnv
 from oldlight.envs.tabular_setup import LINK, Process, plain_spec, refuse_channel, split_keywords
@@ -212,17 +213,4 @@ class _NamedVectorEnv(TabularVectorEnv):
         super().__init__(self.make(*args, **own), **others)
 
 
-class CenterChainVectorEnv(_NamedVectorEnv):
-    make = staticmethod(instances.center_chain)
-
-
-class SensingChainVectorEnv(_NamedVectorEnv):
-    make = staticmethod(instances.sensing_chain)
-
-
-class DichotomyVectorEnv(_NamedVectorEnv):
-    make = staticmethod(instances.dichotomy)
-
-
-class HardTreeVectorEnv(_NamedVectorEnv):
-    make = staticmethod(instances.hard_tree)
+globals().update(named_classes(_NamedVectorEnv, "VectorEnv", __name__))

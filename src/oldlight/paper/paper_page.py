@@ -18,7 +18,7 @@ import numpy as np
 from oldlight.paper import bounds
 from oldlight.paper.diagrams import paper_diagrams
 from oldlight.paper.paper_regret import GAMMA, growth, regret_panels, regret_section, share_of_bonus
-from oldlight.paper.section6 import BERNOULLI, HEAT, LEARNERS, TABLE
+from oldlight.paper.section6 import BERNOULLI, HEAT, LEARNERS, TABLE, command_of
 from oldlight.paper.statements import Regret, as_rows, statements
 from oldlight.report import summary
 from oldlight.report.charts import Dots, Heat, Lines, Panels, Series
@@ -49,16 +49,19 @@ def paper_page(folder: str | os.PathLike[str]) -> Page:
         "Impaired observability, reproduced",
         lead=f"{PAPER}: Section 6, and what it has no experiment for",
     )
-    names = dict.fromkeys(heading["block"] for heading in read_study(Path(folder))["cells"])
+    written = read_study(Path(folder))
+    command = command_of(written["study"]["name"])
+    names = dict.fromkeys(heading["block"] for heading in written["cells"])
     left_out = ", ".join(name for name in names if name not in block)
-    missing(page, folder, *([f"The study is not finished. Not on this page yet: {left_out}."] if left_out else []))
+    unfinished = [f"The study is not finished. Not on this page yet: {left_out}."] if left_out else []
+    missing(page, folder, *unfinished, command=command)
     _summary(page, block)
     for draw, needs in SECTIONS.items():
         if all(name in block for name in needs):
             draw(page, *(block[name] for name in needs))
     _diagrams(page)
     _statements(page, found)
-    made_by(page, found or finished(folder), folder)
+    made_by(page, found or finished(folder), folder, command)
     return page
 
 

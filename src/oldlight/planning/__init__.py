@@ -26,7 +26,7 @@ from oldlight.planning.delay import (
 from oldlight.planning.link_solution import planned_by_automaton, solve_link
 from oldlight.planning.q_values import q_values
 from oldlight.planning.solution import Solution, Work
-from oldlight.progress import shown
+from oldlight.progress import progress_bar
 
 SMALL_TABLE = 100_000  # information states up to which a table is made even where none is needed
 KEEP_VALUES = 2**28  # bytes of values that a solution keeps for q(info); beyond that they are computed again on request
@@ -152,8 +152,8 @@ def _plan_delay(
     layout, need = checked_layout(problem, max_bytes)
     model = DelayModel(problem, layout)
     table = np.empty(layout.size, dtype=action_type(layout.n_actions))
-    with shown(progress, "planning") as tell:
-        first = Induction(model, table=table, progress=tell).run()
+    with progress_bar(progress, "planning") as callback:
+        first = Induction(model, table=table, progress=callback).run()
     starts = by_start(problem, first)
     value = float(problem.initial @ starts)
     work = Work(layout.size, time.perf_counter() - began, need)

@@ -39,7 +39,7 @@ from oldlight.planning.link_plan import LinkPlan
 from oldlight.planning.link_walk import moves_of
 from oldlight.planning.q_values import q_values
 from oldlight.planning.solution import Solution, Work
-from oldlight.progress import shown
+from oldlight.progress import progress_bar
 from oldlight.simulation import simulate
 
 Floats = NDArray[np.float64]
@@ -198,11 +198,11 @@ def plan_ladder(
     began = time.perf_counter()
     least = problem.actuation
     rungs: list[tuple[Rung | LinkRung, Any]] = []
-    with shown(progress, "planning") as tell:
+    with progress_bar(progress, "planning") as callback:
         for k in range(least, depth + 1):
             rungs.append(rung(problem, k, max_bytes))
-            if tell is not None:
-                tell(k - least + 1, 2 * (depth + 1 - least))
+            if callback is not None:
+                callback(k - least + 1, 2 * (depth + 1 - least))
         best: tuple[float, int, Any, Evaluation | None] | None = None
         walk = True
         for i, (step, policy) in enumerate(reversed(rungs)):
@@ -215,8 +215,8 @@ def plan_ladder(
                 value = found.value
             if best is None or value > best[0]:
                 best = value, step.k, policy, found
-            if tell is not None:
-                tell(len(rungs) + i + 1, 2 * len(rungs))
+            if callback is not None:
+                callback(len(rungs) + i + 1, 2 * len(rungs))
     assert best is not None
     value, k, policy, found = best
     upper = min(step.upper for step, _ in rungs)

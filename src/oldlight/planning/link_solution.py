@@ -26,7 +26,7 @@ from oldlight.model.problem import ImpairedMDP
 from oldlight.planning.link_plan import LinkPlan
 from oldlight.planning.link_walk import walk_value
 from oldlight.planning.solution import Solution, Work
-from oldlight.progress import shown
+from oldlight.progress import progress_bar
 
 Floats = NDArray[np.float64]
 WALK = 20_000  # information states up to which values of a plan's policy are walked
@@ -74,8 +74,8 @@ def solve_link(
         max_bytes=max_bytes,
     )
     try:
-        with shown(progress, "planning") as tell:
-            plan.run(tolerance, seconds, deep, tell)
+        with progress_bar(progress, "planning") as callback:
+            plan.run(tolerance, seconds, deep, callback)
     except KeyboardInterrupt as stopped:
         done = plan.tables is not None
         stopped.partial = _solution(problem, plan, true_link, tolerance, seconds, deep) if done else None  # type: ignore[attr-defined]

@@ -19,12 +19,10 @@ Use it from a module or a script with the usual `if __name__ == "__main__":`, be
 from __future__ import annotations
 
 import pickle
-import signal
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
-from multiprocessing import get_context
 from multiprocessing.connection import wait
 from typing import Any
 
@@ -41,6 +39,7 @@ from oldlight.planning.evaluation import Evaluation, evaluate
 from oldlight.testbed.processes import IN_STEP, IN_TIME
 from oldlight.testbed.wire import CONTROLLER, PLANT, RELAY, Leash, Port, Recorded, Setup, Stopped
 from oldlight.traces import Fit, Trace
+from oldlight.workers import Worker, stop
 
 Floats = NDArray[np.float64]
 ROLES = (RELAY, CONTROLLER, PLANT)
@@ -247,34 +246,17 @@ def _heard(pipes: dict[str, Any], role: str, seconds: float) -> Any:
 @contextmanager
 def _processes(setup: Setup) -> Iterator[dict[str, Any]]:
     """The three processes by name, with the pipe to each; gone at the end, whatever happens."""
-    context = get_context("spawn")
-    pipes: dict[str, Any] = {}
-    running: list[Any] = []
+    running: list[Worker] = []
     try:
         for role in ROLES:
-            pipes[role], theirs = context.Pipe()
-            process = context.Process(target=_child, args=(role, setup, theirs), name=f"testbed {role}", daemon=True)
-            process.start()
-            running.append(process)
-            theirs.close()
-        yield pipes
+            running.append(Worker(_child, role, setup, name=f"testbed {role}"))
+        yield {role: worker.pipe for role, worker in zip(ROLES, running, strict=True)}
     finally:
-        for pipe in pipes.values():
-            pipe.close()  # whoever still runs sees the end of its leash
-        for process in running:
-            process.join(1.0)
-            if process.is_alive():
-                process.terminate()
-                process.join(1.0)
-            if process.is_alive():
-                process.kill()
-                process.join()
-            process.close()
+        stop(running)  # whoever still runs sees the end of its leash
 
 
-def _child(role: str, setup: Setup, pipe: Any) -> None:
+def _child(pipe: Any, role: str, setup: Setup) -> None:
     """One process: open a port, say which, begin when told, and report."""
-    signal.signal(signal.SIGINT, signal.SIG_IGN)  # the one that started us hears Ctrl-C, and stops us
     port = Port(Leash(pipe, setup.deadline), setup)
     counts: dict[str, Any] = {}
     try:

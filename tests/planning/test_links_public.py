@@ -34,7 +34,7 @@ def process(seed: int, S: int = 3, A: int = 2, H: int = 5) -> ol.TabularMDP:
     """One in which what is known matters: the action has to fit the state."""
     rng = np.random.default_rng([seed, 91])
     P = rng.dirichlet(0.5 * np.ones(S), size=(S, A) if seed % 2 == 0 else (H, S, A))
-    R = 0.3 * rng.random((S, A)) + (np.arange(S)[:, None] % A == np.arange(A))
+    R = 0.2 * rng.random((S, A)) + 0.8 * (np.arange(S)[:, None] % A == np.arange(A))
     return ol.TabularMDP(P, R, horizon=H, initial=rng.dirichlet(np.ones(S)))
 
 

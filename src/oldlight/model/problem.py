@@ -280,7 +280,7 @@ def truncate(problem: ImpairedMDP, probability: float) -> Truncated:
 def _truncated_link(problem: ImpairedMDP, probability: float) -> Truncated:
     """The same for a link that loses or has no delay law: the age is capped."""
     link = problem.channel.automaton(problem.horizon)
-    for k in range(problem.horizon):
+    for k in range(problem.horizon + 1):
         older = probability_older(link, k)
         if older <= probability:
             break

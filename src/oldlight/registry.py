@@ -132,7 +132,7 @@ def policy_maker(name: str) -> Callable[[ImpairedMDP], Any]:
         if "-" in name:
             renamed(f"the policy {name}", name.replace("-", "_"))
             name = name.replace("-", "_")
-        return own.get(name) or getattr(heuristics, name)  # type: ignore[no-any-return]
+        return own.get(name) or getattr(heuristics, name)
     bases = (Policy, FunctionPolicy, TablePolicy, BlackoutPolicy, MarkovPolicy)
     return resolve(name, f"unknown policy {name!r}{nearest(name, POLICIES)}", bases)
 

@@ -28,7 +28,6 @@ LONG_FUNCTIONS = {
     "learners/loop.py:learn",
     "model/information.py:check",
     "planning/gap.py:hidden_visits",
-    "planning/link_plan.py:plan_link",
 }
 MANY_ARGUMENTS = {  # of the commands: their options
     "cli/links.py:on_testbed",

@@ -10,11 +10,12 @@ import pytest
 
 import link_oracle as raw
 import oldlight as ol
+from oldlight.model.channels import Channel
 from oldlight.planning.link_plan import plan_link
 from oracle import random_instance, random_pmf
 
 TOLERANCE = 1e-10
-Kind = tuple[ol.Channel, raw.RawLink]
+Kind = tuple[Channel, raw.RawLink]
 
 
 def pmf(rng: np.random.Generator, n: int) -> np.ndarray:
@@ -73,7 +74,9 @@ def lossy_in_order(rng: np.random.Generator, H: int) -> Kind:
     def lose(i: int, mode: Any) -> list[tuple[float, bool, Any]]:
         return [(float(seen[i]), False, None), (1 - float(seen[i]), True, None)]
 
-    return ol.Lossy(channel, loss=ol.Loss(seen=seen)), raw.InOrder(first, lambda i: table[min(i, len(table) - 1)], lose, cap)
+    return ol.Lossy(channel, loss=ol.Loss(seen=seen)), raw.InOrder(
+        first, lambda i: table[min(i, len(table) - 1)], lose, cap
+    )
 
 
 def bursts(rng: np.random.Generator, H: int) -> Kind:
@@ -98,19 +101,22 @@ KINDS: list[Callable[[np.random.Generator, int], Kind]] = [
 
 
 def instance(rng: np.random.Generator, seed: int) -> tuple[ol.TabularMDP, Any, Any, Any]:
-    S, H = (2, 5) if seed % 25 == 24 else (3, 3) if seed % 3 == 0 else (2, 4)
+    S, H = (2, 5) if seed == 49 else (3, 3) if seed % 3 == 0 else (2, 4)
     P, R, rho = random_instance(rng, S, 2, H, sparse=seed % 4 == 1, stationary=seed % 4 == 2)
     R = R + (np.arange(S)[:, None] % 2 == np.arange(2))  # so that the action matters, and with it what is known
     return ol.TabularMDP(P, R, horizon=H, initial=rho / rho.sum()), P, np.broadcast_to(R, (H, S, 2)), rho / rho.sum()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("kind", KINDS)
 def test_every_link_against_raw_histories(kind: Callable[[np.random.Generator, int], Kind]) -> None:
     """Exactly, and with a tolerance; by `solve`, and what its policies earn by `evaluate`."""
     differ = 0
-    for seed in range(100):
+    for seed in range(101):
         rng = np.random.default_rng([seed, 71])
         mdp, P, R, rho = instance(rng, seed)
+        if mdp.horizon == 5 and kind in (lossy_in_order, hidden):
+            continue  # raw histories of these take minutes
         channel, link = kind(rng, mdp.horizon)
         problem = ol.ImpairedMDP(mdp, channel)
         optimum = raw.value(P, R, rho, link)

@@ -14,11 +14,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from oldlight import checks, files
+from oldlight.model.age_layers import ROOT, Layers
 from oldlight.model.channels.automaton import ChannelAutomaton
 from oldlight.model.information import Information, encode
 from oldlight.model.link_information import LinkInformation, PolicyOfNodes, ages_of
 from oldlight.model.problem import ImpairedMDP
-from oldlight.model.age_layers import ROOT, Layers
 
 Floats = NDArray[np.float64]
 KIND = "oldlight.LinkPolicy"
@@ -50,9 +50,7 @@ class LinkPolicy(PolicyOfNodes):
         self.nodes: dict[Any, int] = {name: n for n, name in enumerate(automaton.nodes)}
         self.link = automaton  # what it is walked and played on: see `follow`
         self._blocks = layers.blocks
-        self._keys = [
-            {(b.node, ROOT if b.root else b.length): i for i, b in enumerate(row)} for row in layers.blocks
-        ]
+        self._keys = [{(b.node, ROOT if b.root else b.length): i for i, b in enumerate(row)} for row in layers.blocks]
         self._found: dict[tuple[int, ...], Any] | None = None
 
     def __call__(self, info: LinkInformation) -> int:
@@ -156,7 +154,11 @@ class LinkPolicy(PolicyOfNodes):
         link = self.automaton
         ticks = {f"tick_{name}": array for name, array in link.ticks._asdict().items()}
         names = json.dumps([_plain(name) for name in link.nodes]).encode()
-        head = {"nodes": np.frombuffer(names, np.uint8), "sizes": np.array([self.horizon]), "merging": np.array([link.merging])}
+        head = {
+            "nodes": np.frombuffer(names, np.uint8),
+            "sizes": np.array([self.horizon]),
+            "merging": np.array([link.merging]),
+        }
         return checks.save_arrays(path, kind=np.array(KIND), **head, **ticks, **self.arrays)
 
     @classmethod
@@ -171,13 +173,16 @@ class LinkPolicy(PolicyOfNodes):
             raise ValueError("'tick_first' does not fit the ticks")
         if len(to) and not 0 <= int(to.min()) <= int(to.max()) < len(nodes):
             raise ValueError(f"'tick_node' has a node outside 0..{len(nodes) - 1}")
-        rows = [[(float(p[i]), nodes[to[i]], int(age[i])) for i in range(*first[n : n + 2])] for n in range(len(first) - 1)]
+        rows = [
+            [(float(p[i]), nodes[to[i]], int(age[i])) for i in range(*first[n : n + 2])] for n in range(len(first) - 1)
+        ]
         merging = float(held.array("merging", "f", (1,))[0])
         link = ChannelAutomaton(nodes, rows[-1], rows[:-1], horizon=H, merging=merging)
         P = held.array("transitions", "f", (None, None, None, None))
         S, A = P.shape[1:3]
         if P.shape[3] != S or len(P) not in (1, H):
             raise ValueError(f"'transitions' has shape {P.shape}, expected (1 or {H}, S, A, S)")
+        checks.probability_rows("'transitions'", P, ("h", "s", "a", "s2"))
         kept = held.array("kept", "iu", (None,))
         arrays = {
             "transitions": P, "kept": kept, "initial": held.array("initial", "f", (S,)), "number": held.array("number", "iu", (A,)),
@@ -185,12 +190,25 @@ class LinkPolicy(PolicyOfNodes):
             "blind_actions": held.array("blind_actions", "iu", (None,)), "rows": held.array("rows", "iu", (None, 7)),
             "places": held.array("places", "iu", (None,)), "masses": held.array("masses", "f", (None,)),
         }  # fmt: skip
-        for name, most in (("kept", A), ("number", len(kept)), ("actions", len(kept)), ("blind_actions", len(kept)), ("places", S)):
+        checks.probability_rows("'initial'", arrays["initial"], ("s",))
+        if not (0 <= int(arrays["depth"]) < min(H, 64) or H == 1) or len(arrays["actions"]) < H * S:
+            raise ValueError(
+                f"'actions' has {len(arrays['actions'])} entries, too few for {H} steps up to age {arrays['depth']}"
+            )
+        for name, most in (
+            ("kept", A),
+            ("number", len(kept)),
+            ("actions", len(kept)),
+            ("blind_actions", len(kept)),
+            ("places", S),
+        ):
             array = arrays[name]
             if array.size and not 0 <= int(array.min()) <= int(array.max()) < most:
                 raise ValueError(f"{name!r} has an entry outside 0..{most - 1}")
         table, laws = arrays["rows"], len(arrays["masses"])
-        if len(arrays["places"]) != laws or (len(table) and ((table[:, 5:] < 0).any() or (table[:, 5:].sum(axis=1) > laws).any())):
+        if len(arrays["places"]) != laws or (
+            len(table) and ((table[:, 5:] < 0).any() or (table[:, 5:].sum(axis=1) > laws).any())
+        ):
             raise ValueError("'rows' does not fit the laws")
         if len(table) and not 0 <= int(table[:, 4].min()) <= int(table[:, 4].max()) < len(kept):
             raise ValueError(f"'rows' has an action outside 0..{len(kept) - 1}")

@@ -35,11 +35,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from oldlight.machine import thread_count
+from oldlight.model.age_layers import Block, Layers, Move
 from oldlight.model.channels.automaton import NOTHING_NEWER
 from oldlight.model.information import Block as Place
 from oldlight.model.mdp import TabularMDP
 from oldlight.model.successors import Successors
-from oldlight.model.age_layers import Block, Layers, Move
 from oldlight.planning.delay import SMALL, DelayModel, Induction, action_type
 from oldlight.planning.delay import Floats as Floats
 from oldlight.planning.delay import _share as share

@@ -22,7 +22,7 @@ from numpy.typing import NDArray
 from oldlight import checks
 from oldlight.model.channels import ConstantDelay
 from oldlight.model.information import Information, Layout
-from oldlight.model.link_information import LinkInformation
+from oldlight.model.link_information import LinkInformation, PolicyOfNodes
 from oldlight.model.policies import (
     BlackoutPolicy,
     MarkovPolicy,
@@ -101,6 +101,8 @@ def evaluate(
         if found is None:
             return play(problem, policy, episodes, seed)
         return Evaluation(found[0], True, 0.0, "walk forward", found[1])
+    if isinstance(policy, PolicyOfNodes):
+        raise made_for_another(policy, problem)
     if isinstance(policy, TablePolicy):
         layout = policy.layout if problem.arrival_probability is not None else Layout.of(problem)
         if problem.arrival_probability is not None or not same_layout(policy.layout, layout):

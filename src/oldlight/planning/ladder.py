@@ -51,8 +51,6 @@ class Rung:
     """The exact plan for the channel capped at k, read on the beliefs of the real one."""
 
     def __init__(self, problem: ImpairedMDP, k: int, max_bytes: int | None = None) -> None:
-        if problem.loss is not None:
-            raise ValueError(f"this rung shortens delays; {problem.channel!r} loses: LinkRung(problem, k)")
         self.problem, self.k = problem, k
         self.shorter = problem.behind(
             problem.channel.delay.capped(checks.whole("depth", k, least=problem.actuation) - problem.actuation)
@@ -145,7 +143,9 @@ class Rollout:
     def __init__(self, problem: ImpairedMDP, base: FunctionPolicy | NodePolicy, most: int) -> None:
         self.problem, self.base, self.most = problem, base, most
         self._values: dict[Any, float] = {}
-        self._numbers = {name: n for n, name in enumerate(problem.automaton.nodes)} if isinstance(base, NodePolicy) else {}
+        self._numbers = (
+            {name: n for n, name in enumerate(problem.automaton.nodes)} if isinstance(base, NodePolicy) else {}
+        )
 
     def value(self, info: Any) -> float:
         """What `base` earns from `info` on."""

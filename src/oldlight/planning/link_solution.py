@@ -64,7 +64,7 @@ def solve_link(
     merging = _merging(problem, tolerance)
     automaton, true_link = problem.automaton if merging == 0 else None, None
     if automaton is None:
-        known, true_link = problem.channel.merged(problem.horizon, merging)  # type: ignore[attr-defined]
+        known, true_link = problem.channel.merged(problem.horizon, merging)
         automaton = known.shifted(problem.actuation)
     plan = LinkPlan(
         problem.mdp,
@@ -116,9 +116,7 @@ def _walked_starts(problem: ImpairedMDP, policy: LinkPolicy) -> Floats | None:
     """What the policy earns from each first state that can be, 0 from the others; None where that is too long a walk."""
     out = np.zeros(problem.n_states)
     for s in np.flatnonzero(problem.initial > 0).tolist():
-        found = walk_value(
-            problem.mdp, policy.link, policy, initial=np.eye(problem.n_states)[s], max_states=WALK
-        )
+        found = walk_value(problem.mdp, policy.link, policy, initial=np.eye(problem.n_states)[s], max_states=WALK)
         if found is None:
             return None
         out[s] = found

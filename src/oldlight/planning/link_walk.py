@@ -39,7 +39,12 @@ def beginnings_of(
 
 
 def moves_of(
-    mdp: TabularMDP, automaton: ChannelAutomaton, number: int, info: LinkInformation, a: int, initial: Floats | None = None
+    mdp: TabularMDP,
+    automaton: ChannelAutomaton,
+    number: int,
+    info: LinkInformation,
+    a: int,
+    initial: Floats | None = None,
 ) -> Iterator[tuple[float, LinkInformation]]:
     """What the agent can know one step after acting a on `info`, whose node has this number, and how likely."""
     names, h, queue, begin = automaton.nodes, info.h, (*info.queue, a), info.t or 0

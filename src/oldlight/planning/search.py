@@ -72,7 +72,11 @@ class AgeSearch:
         forced[: min(len(t.plant.pending), H)] = t.plant.pending[:H]
         self._tables = kernels.Tables(t.upper, t.lower, t.blind, t.actions, forced)
         self._scratch = kernels.Scratch(
-            np.zeros((D + 2, S)), np.zeros((D + 2, S)), np.zeros((D + 2, S), np.int64), np.zeros(D + 2, np.int64), np.zeros(D + 2)
+            np.zeros((D + 2, S)),
+            np.zeros((D + 2, S)),
+            np.zeros((D + 2, S), np.int64),
+            np.zeros(D + 2, np.int64),
+            np.zeros(D + 2),
         )
         self._graph = kernels.Graph(
             np.zeros((0, kernels.WHOLE), np.int64), np.zeros((0, 2)), np.zeros((0, A)), np.zeros((0, 4), np.int64), np.zeros(0),
@@ -206,9 +210,7 @@ class AgeSearch:
         option = int(kernels.option_of(self._graph, i, a))
         while option < 0:
             if kernels.room(self._process, self._link, self._graph, self._graph.whole[i, kernels.BLOCK]):
-                option = int(
-                    kernels.expand(self._process, self._link, self._tables, self._graph, self._scratch, i, a)
-                )
+                option = int(kernels.expand(self._process, self._link, self._tables, self._graph, self._scratch, i, a))
             elif not self._grow():
                 raise TooLarge(f"the search would need more than {format_bytes(self.max_bytes)}; raise max_bytes")
         edges = slice(*self._graph.option[option, kernels.FROM : kernels.TO + 1])
@@ -251,9 +253,7 @@ class AgeSearch:
         before = (-1, 0.0, 0.0)
         low, up = value()
         while up - low > target and time.perf_counter() - began < seconds:
-            status = searching.close(
-                self._process, self._link, self._tables, self._graph, self._scratch, start, limits
-            )
+            status = searching.close(self._process, self._link, self._tables, self._graph, self._scratch, start, limits)
             low, up = value()
             if most is not None and count[kernels.OPTIONS] >= most:
                 break

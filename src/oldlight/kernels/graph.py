@@ -326,6 +326,14 @@ def visit(process, link, tables, graph, scratch, i, a, option):
 
 
 @_inner
+def look(process, link, tables, graph, scratch, i, a):
+    """An upper bound of acting a at state i, by one step of lookahead."""
+    return visit(
+        process, link, tables, graph, scratch, i, a, np.int64(UNKNOWN)
+    )  # a plain number: a literal compiles again
+
+
+@_inner
 def expand(process, link, tables, graph, scratch, i, a):
     """Add the option a to state i."""
     option = graph.count[OPTIONS]

@@ -26,9 +26,9 @@ from oldlight.kernels.graph import (
     UP,
     bounds,
     expand,
+    look,
     option_of,
     room,
-    visit,
 )  # fmt: skip
 
 DONE, GROW, PAUSE = range(3)
@@ -52,7 +52,7 @@ def _ask(process, link, tables, graph, scratch, i):
         if forced >= 0 and a != forced:
             graph.q[i, a] = -np.inf
         elif option_of(graph, i, a) < 0:
-            graph.q[i, a] = min(graph.q[i, a], visit(process, link, tables, graph, scratch, i, a, -1))
+            graph.q[i, a] = min(graph.q[i, a], look(process, link, tables, graph, scratch, i, a))
     graph.whole[i, KNOWN] = max(graph.whole[i, KNOWN], ASKED)
     _choose(process, graph, i)
 
@@ -125,9 +125,7 @@ def _next_option(process, link, tables, graph, scratch, i):
             return option
         if not row[KNOWN]:
             break
-        graph.q[i, a] = min(
-            graph.q[i, a], visit(process, link, tables, graph, scratch, i, a, -1)
-        )  # the graph may know more
+        graph.q[i, a] = min(graph.q[i, a], look(process, link, tables, graph, scratch, i, a))  # the graph may know more
         _choose(process, graph, i)
         if row[CHOSEN] == a:
             break
@@ -174,21 +172,21 @@ def close(process, link, tables, graph, scratch, start, limits):
     start: numbers of states. Returns DONE, or GROW or PAUSE when it should be called again for the same turn.
     """
     H, tie, slack = process.sizes[3], process.tie[0], limits.slack[0]
-    state, option, edge = np.empty(H + 2, np.int64), np.empty(H + 2, np.int64), np.empty(H + 2, np.int64)
-    total, before, enough = np.empty(H + 2), np.empty(H + 2), np.empty(H + 2)
+    state, option, edge, last = np.empty((4, H + 2), np.int64)
+    total, before, enough = np.empty((3, H + 2))
     expanded = graph.count[EXPANDED]
     for k in range(len(start)):
         if not _open(graph, start[k], limits):
             continue
         depth = 0
-        state[0], option[0], enough[0] = start[k], -1, -np.inf
+        state[0], option[0], last[0], enough[0] = start[k], -1, -1, -np.inf
         while depth >= 0:
             i = state[depth]
             row = graph.whole[i]
             if option[depth] < 0:
                 if graph.count[EXPANDED] - expanded >= limits.most[0]:
                     return PAUSE
-                if row[STATE] < 0 and row[TURN] != limits.turn[0]:
+                if row[STATE] < 0 and row[TURN] != limits.turn[0] and last[depth] < 0:
                     _sharpen(process, link, tables, graph, scratch, i, slack)
                 o = _next_option(process, link, tables, graph, scratch, i)
                 if o < 0:
@@ -196,10 +194,12 @@ def close(process, link, tables, graph, scratch, start, limits):
                 option[depth], edge[depth], total[depth] = o, graph.option[o, FROM], graph.gain[o]
                 for e in range(graph.option[o, FROM], graph.option[o, TO]):
                     total[depth] += graph.probability[e] * graph.real[graph.child[e], UP]
+                if o == last[depth]:  # still the best, and there is nothing left to look into
+                    edge[depth] = graph.option[o, TO]
             o = option[depth]
             others = _others(process, graph, i, graph.option[o, ACTION])
             going = graph.real[i, UP] - graph.real[i, LOW] > slack and max(total[depth], others) > enough[depth]
-            if going and total[depth] < others - tie and edge[depth] > graph.option[o, FROM]:
+            if going and total[depth] < others - tie and graph.option[o, FROM] < edge[depth] < graph.option[o, TO]:
                 option[depth] = -1  # another action looks better by now
                 continue
             e = edge[depth]
@@ -212,14 +212,13 @@ def close(process, link, tables, graph, scratch, start, limits):
                 before[depth] = graph.real[graph.child[e], UP]
                 spare = total[depth] - max(others, enough[depth]) + 2 * tie
                 depth += 1
-                state[depth], option[depth] = graph.child[e], -1
+                state[depth], option[depth], last[depth] = graph.child[e], -1, -1
                 enough[depth] = before[depth - 1] - spare / graph.probability[e]
                 continue
             _settle(process, link, tables, graph, i)
             if graph.real[i, UP] > enough[depth]:
-                open_still = graph.real[i, UP] - graph.real[i, LOW] > slack
-                if open_still and _next_option(process, link, tables, graph, scratch, i) != o:
-                    option[depth] = -1
+                if graph.real[i, UP] - graph.real[i, LOW] > slack and last[depth] != o:
+                    last[depth], option[depth] = o, -1
                     continue
                 row[TURN] = limits.turn[0]
             depth -= 1

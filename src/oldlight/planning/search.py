@@ -60,7 +60,7 @@ class AgeSearch:
         index, weight = np.zeros((len(lists), S * A, width), np.int64), np.zeros((len(lists), S * A, width))
         for h, x in enumerate(lists):
             index[h, :, : x.index.shape[1]], weight[h, :, : x.index.shape[1]] = x.index, x.weight
-        rewards = np.ascontiguousarray(mdp.rewards[:1] if mdp.stationary_rewards else mdp.rewards)
+        rewards = np.array(mdp.rewards[:1] if mdp.stationary_rewards else mdp.rewards, order="C")  # never read-only
         self.tie = CLOSED / 4 * magnitude(mdp)
         counts = np.stack([x.count for x in lists])
         sizes = np.array([S, A, D, H])

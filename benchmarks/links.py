@@ -63,7 +63,9 @@ def main() -> None:
             f"{name}: ConstantDelay(5) {late * 1e3:.1f} ms; packets 0..5, 10 % lost: certificate {rough.upper - rough.lower:.2g} "
             f"in {some / late:.2f}×, {exact} in {full / late:.2f}×"
         )
-    print("loss: every corner (oldlight.planning.loss) against where the policy goes (oldlight.planning.link_plan), in ms")
+    print(
+        "loss: every corner (oldlight.planning.loss) against where the policy goes (oldlight.planning.link_plan), in ms"
+    )
     for name, mdp in processes.items():
         for text in ("loss:0.1", "loss:0.5", "loss:0.95", "constant:1+loss:0.2", "constant:2+loss:0.2"):
             problem = ol.ImpairedMDP(mdp, text)

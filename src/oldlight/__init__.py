@@ -65,7 +65,7 @@ if TYPE_CHECKING:
     from oldlight.model.policies import MarkovPolicy as MarkovPolicy
     from oldlight.model.policies import Policy as Policy
     from oldlight.model.policies import TablePolicy as TablePolicy
-    from oldlight.model.policies import load_policy as load_policy
+    from oldlight.model.policy_files import load_policy as load_policy
     from oldlight.model.problem import ImpairedMDP as ImpairedMDP
     from oldlight.model.problem import Truncated as Truncated
     from oldlight.model.problem import WarmStart as WarmStart
@@ -82,8 +82,10 @@ if TYPE_CHECKING:
     from oldlight.simulation import Simulation as Simulation
     from oldlight.simulation import simulate as simulate
     from oldlight.testbed import run_testbed as run_testbed
+    from oldlight.traces import Replay as Replay
     from oldlight.traces import Trace as Trace
     from oldlight.traces import read_trace as read_trace
+    from oldlight.traces import replay as replay
     from oldlight.traces import wifi as wifi
 else:
     import sys

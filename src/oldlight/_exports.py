@@ -43,8 +43,8 @@ WHERE = {
         "MarkovPolicy",
         "Policy",
         "TablePolicy",
-        "load_policy",
     ),
+    "model.policy_files": ("load_policy",),
     "model.problem": ("ImpairedMDP", "Truncated", "WarmStart", "truncate"),
     "own_code": ("registered",),
     "planning": ("Solution", "solve"),
@@ -53,7 +53,7 @@ WHERE = {
     "planning.sweep": ("Sweep", "sweep"),
     "simulation": ("Simulation", "simulate"),
     "testbed": ("run_testbed",),
-    "traces": ("Trace", "read_trace", "wifi"),
+    "traces": ("Replay", "Trace", "read_trace", "replay", "wifi"),
 }
 PARTS = (
     "control",

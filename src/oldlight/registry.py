@@ -33,7 +33,8 @@ from oldlight.model.channels.text import channel_of as channel_of
 from oldlight.model.channels.text import names_code as names_code
 from oldlight.model.channels.text import own_channel as own_channel
 from oldlight.model.mdp import TabularMDP
-from oldlight.model.policies import BlackoutPolicy, FunctionPolicy, MarkovPolicy, Policy, TablePolicy, load_policy
+from oldlight.model.policies import BlackoutPolicy, FunctionPolicy, MarkovPolicy, Policy, TablePolicy
+from oldlight.model.policy_files import load_policy
 from oldlight.model.problem import ImpairedMDP
 from oldlight.own_code import called as called
 from oldlight.own_code import permit, resolve

@@ -25,8 +25,6 @@ RULE = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["too
 LONG_FUNCTIONS = {
     "kernels/counts.py:sweep",
     "kernels/delay.py:backup_best",
-    "learners/loop.py:learn",
-    "model/information.py:check",
     "planning/gap.py:hidden_visits",
 }
 MANY_ARGUMENTS = {  # of the commands: their options
@@ -71,6 +69,13 @@ def functions(node: ast.AST, inside: str = "") -> Iterator[tuple[str, ast.Functi
         yield from functions(child, here)
 
 
+def code_lines(function: ast.FunctionDef | ast.AsyncFunctionDef) -> int:
+    """The lines of a function without its docstring, whose length follows from what it takes and returns."""
+    lines = (function.end_lineno or 0) - function.lineno + 1
+    text = function.body[0]
+    return lines - ((text.end_lineno or 0) - text.lineno + 1 if ast.get_docstring(function) else 0)
+
+
 @cache
 def called_from_python() -> set[str]:
     """The kernels that are used outside kernels/, as `kernels/file.py:name`."""
@@ -111,9 +116,9 @@ def test_no_function_is_too_long() -> None:
     for file, tree in sources().items():
         limit = 80 if file.startswith("kernels/") else 60
         for name, function in functions(tree):
-            if (function.end_lineno or 0) - function.lineno + 1 > limit:
+            if code_lines(function) > limit:
                 found.add(f"{file}:{name}")
-    exactly(found, LONG_FUNCTIONS, "at most 60 lines in a function, 80 in a kernel")
+    exactly(found, LONG_FUNCTIONS, "at most 60 lines in a function, 80 in a kernel, without its docstring")
 
 
 def test_no_function_takes_too_many_positional_arguments() -> None:

@@ -38,6 +38,7 @@ LATER = (
     "testbed",
     "testing",
     "traces",
+    "workers",
 )  # files whose refusals are tested elsewhere
 
 

@@ -132,7 +132,7 @@ def _gap_row(process: str, channel: str, found: Gap, terms: bool) -> dict[str, A
         "channel": channel,
         "full": found.full,
         "executable": found.impaired,
-        "gap": found.value,
+        "gap": found.gap,
         "% of full": 100 * found.relative,
     }
     if terms:
@@ -273,7 +273,7 @@ def _regret_row(name: str, runs: list[LearningRun]) -> dict[str, Any]:
         "runs": len(runs),
         "regret": float(np.mean(last)),
         "± sd over seeds": float(np.std(last, ddof=1)) if len(last) > 1 else None,
-        "last gap %": float(100 * np.mean([run.gaps[-1] for run in runs]) / abs(best)) if best else None,
+        "last gap %": float(100 * np.mean([run.shortfalls[-1] for run in runs]) / abs(best)) if best else None,
         "best value": best,
         "episodes/s": float(1 / np.mean([np.median(run.seconds) for run in runs])),
     }

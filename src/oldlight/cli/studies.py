@@ -29,7 +29,7 @@ Workers = Annotated[
 Retry = Annotated[bool, typer.Option("--retry-failed", help="Try again what failed before.")]
 
 
-def _run(study: Any, out: str, engine: str, scheduler: str | None, workers: int | None, retry: bool) -> Any:
+def _run(study: Any, out: str, engine: Any, scheduler: str | None, workers: int | None, retry: bool) -> Any:
     from oldlight.checks import one_of
     from oldlight.studies import run_study
     from oldlight.studies import status as status_of

@@ -39,19 +39,11 @@ from numpy.typing import NDArray
 
 from oldlight import checks, files
 from oldlight.model.channels.without_law import no_controller
-from oldlight.model.information import Layout
+from oldlight.model.information import Layout, same_layout
 from oldlight.model.link_information import PolicyOfNodes
 from oldlight.model.mdp import TabularMDP
-from oldlight.model.policies import (
-    BlackoutPolicy,
-    MarkovPolicy,
-    TablePolicy,
-    is_power,
-    made_for_another,
-    not_a_policy,
-    places,
-    same_layout,
-)
+from oldlight.model.policies import BlackoutPolicy, MarkovPolicy, TablePolicy, made_for_another, not_a_policy
+from oldlight.model.policy_files import places
 from oldlight.model.problem import ImpairedMDP, checked_problem
 
 Ints = NDArray[np.int64]
@@ -67,7 +59,7 @@ class Tables:
     kind: "actions" (table[index]), "chances" (table[index, a]), "sequences" (table[row, s, q, j]), or "asked" (no table).
     offset[h, m, δ], root[h]: where the blocks of a table begin, −1 where there is none. late: the constant delay of sequences.
     likely[h, s, a]: the most likely next state (one h if it does not matter); first_state: the most likely one of step −warmup.
-    hold: where the plan's clock stands still, −1 for an episode that ends at H; why_it_ends says why.
+    hold: where the plan's clock stands still, −1 for an episode that ends at H; why_it_ends is the reason.
     """
 
     kind: str
@@ -172,7 +164,7 @@ class Tables:
         if self.kind == SEQUENCES:
             rows, states, queues, steps = table.shape
             yield "table", (rows, states, steps) == (H + 1 if self.hold < 0 else 2, S, H)
-            yield "table", is_power(queues, A, self.late)
+            yield "table", checks.is_power(queues, A, self.late)
             return
         times = H if self.hold < 0 else self.hold + 1
         yield "offset", len(self.offset) == times
@@ -219,7 +211,7 @@ def tables_of(problem: ImpairedMDP, policy: Any) -> Tables:
     if isinstance(policy, TablePolicy):
         if problem.arrival_probability is not None or not same_layout(policy.layout, Layout.of(problem)):
             raise made_for_another(policy, problem)
-        kind, body = (ACTIONS, policy.actions) if policy.actions is not None else (CHANCES, policy.chances)
+        kind, body = (ACTIONS, policy.actions) if policy.actions is not None else (CHANCES, policy.action_probabilities)
         assert body is not None
         offset, root = policy.layout.offset, policy.layout.root
         if hold >= 0:

@@ -32,7 +32,16 @@ def named_classes(base: type, suffix: str, module: str) -> dict[str, type]:
 
 
 def register() -> None:
-    """Put oldlight/CenterChain-v0 and the others into Gymnasium's registry, once."""
+    """Put oldlight/CenterChain-v0 and the others into Gymnasium's registry, once.
+
+    Examples
+    --------
+    >>> import gymnasium
+    >>> import oldlight.envs
+    >>> oldlight.envs.register()
+    >>> gymnasium.make("oldlight/SensingChain-v0").observation_space
+    Discrete(20)
+    """
     import gymnasium
 
     for name in NAMES:

@@ -70,9 +70,9 @@ def learn(
     evaluate
         "exact": each policy is valued exactly, unless that would be far too much work: a policy that randomises behind loss and has to be
         asked at more than some 10,000 information states is valued by played episodes (see `learners.policy_evaluator`). "sampled": all
-        are. `run.sampled` says how many values were sampled, and `run.half_widths` carries their 95% intervals.
+        are. `run.sampled` is how many values were sampled, and `run.half_widths` carries their 95% intervals.
     every
-        Value the policy of every n-th episode only; those between take the value before them, and the run says so.
+        Value the policy of every n-th episode only; those between take the value before them, and `run.every` is n.
     best
         The value of the best executable policy, if it is known already (else it is planned first).
     failure
@@ -247,16 +247,23 @@ def learn_seeds(
 
     Parameters
     ----------
-    problem, episodes
+    problem : ImpairedMDP
         As for `learn`.
-    make
+    make : function
         Makes a new learner; with several workers it must be importable (a class, or functools.partial of one).
-    seeds
+    episodes : int
+        As for `learn`.
+    seeds : iterable of seeds
         The seed of each run.
-    workers
+    workers : int
         How many processes; with 1, the runs are made in this one.
     **options
         Those of `learn`; `progress` is of the episodes of all runs together.
+
+    Returns
+    -------
+    list of LearningRun
+        In the order of the seeds.
 
     Raises
     ------

@@ -43,18 +43,41 @@ def solve(
 ) -> Solution:
     """The best executable policy.
 
-    tolerance: 0 for an exact answer. Under loss a larger one gives lower ≤ optimum ≤ upper with upper − lower at most
-        `tolerance`, faster; a plan under delay is always exact.
-    seconds: stop closing the gap between lower and upper after this time, for channels that lose or that are planned by their
-        automaton (packets, ages, bursts, ...; `oldlight.planning.link_plan`). Plans under delay alone take the time they take.
-    depth: plan a long delay by the ladder: act on the belief as a controller with delays capped at `depth` would; the result
-        has certified bounds instead of an exact value. A depth that reaches the longest delay is the exact plan, for channels
+    Parameters
+    ----------
+    problem : ImpairedMDP
+        The process, its channel and its start.
+    tolerance : float
+        0 for an exact answer. Under loss a larger one gives lower ≤ optimum ≤ upper with upper − lower ≤ tolerance, faster; a plan
+        under delay is always exact.
+    depth : int, optional
+        Plan a long delay by the ladder (`oldlight.planning.ladder`): act on the belief as a controller with delays capped at `depth` would,
+        with certified bounds instead of an exact value. A depth that reaches the longest delay is the exact plan; for channels
         planned by their automaton with tables of that depth.
-    max_bytes: refuse what needs more memory than this (half of the machine's memory if None).
-    progress: True or False for a bar or none, a function of (done, of) to be told, None for a bar on a terminal once two
-        seconds have passed.
+    seconds : float, optional
+        Stop closing the gap between lower and upper after this time, for channels that lose or are planned by their automaton
+        (`oldlight.planning.link_plan`). Plans under delay alone take the time they take.
+    max_bytes : int, optional
+        Refuse what needs more memory than this; half of the machine's memory if None.
+    progress : bool or function of (done, total), optional
+        A progress bar or none, or a callback; None: a bar on a terminal after two seconds.
 
-    Ctrl-C raises KeyboardInterrupt; its `partial` is the best certified Solution so far, or None.
+    Returns
+    -------
+    Solution
+        `.value`, `.policy`, `.lower`, `.upper`, `.exact`, `.q(info)` and more.
+
+    Raises
+    ------
+    KeyboardInterrupt
+        On Ctrl-C; its `partial` is the best certified Solution so far, or None.
+
+    Examples
+    --------
+    >>> import oldlight as ol
+    >>> best = ol.solve(ol.ImpairedMDP(ol.instances.sensing_chain(0.8), "constant:2", start="warm"))
+    >>> round(best.value, 6), best.exact
+    (3.669276, True)
     """
     try:
         return _solved(problem, tolerance, depth, seconds, max_bytes, progress)

@@ -72,8 +72,8 @@ def regret_rows(results: Sequence[Result]) -> tuple[list[str], list[list[Any]], 
         rows.append([
             instance, channel, label, len(runs), K, round(best, 4), round(float(last.mean()), 1),
             round(float(last.std(ddof=1)), 1) if len(runs) > 1 else None,
-            round(float(np.mean([run.gaps[-1] for run in runs])) * scale, 2) + 0.0,
-            round(float(np.mean([run.gaps[K // 10] for run in runs])) * scale, 2) + 0.0,
+            round(float(np.mean([run.shortfalls[-1] for run in runs])) * scale, 2) + 0.0,
+            round(float(np.mean([run.shortfalls[K // 10] for run in runs])) * scale, 2) + 0.0,
             round(float(np.mean([run.growth() for run in runs])), 2) if K >= 64 else None,
             round(1e3 * float(np.mean([np.median(run.seconds) for run in runs])), 3),
         ])  # fmt: skip

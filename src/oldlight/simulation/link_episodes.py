@@ -1,8 +1,8 @@
 """Episodes behind a channel that is planned by its automaton: nodes and ages are drawn, whatever the process does.
 
-The process draws what it draws behind any other channel: the same seed gives it the same luck. A policy is asked once for each
+The process draws what it draws behind any other channel: the same seed gives it the same random numbers. A policy is asked once for each
 different information state. Of arrivals the automaton knows when an observation became the newest visible one; with record=True
-`arrivals` says that time, −1 for an observation that never was the newest.
+`arrivals` has that time, −1 for an observation that never was the newest.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from oldlight.model.policies import (
     MarkovPolicy,
     Policy,
     TablePolicy,
-    as_chances,
+    as_probabilities,
     made_for_another,
     not_a_policy,
 )
@@ -50,10 +50,10 @@ def check_policy(problem: ImpairedMDP, policy: Policy | MarkovPolicy) -> None:
 
 
 def decide(problem: ImpairedMDP, policy: Any, info: LinkInformation) -> Floats:
-    """What is done on `info`: what was under way before the start, then what the policy says, checked."""
+    """What is done on `info`: what was under way before the start, then what the policy answers, checked."""
     if info.h < problem.actuation:
         return np.asarray(np.eye(problem.n_actions)[problem.pending[info.h]])
-    return as_chances(policy.probabilities(info), problem.n_actions, f"the policy at {tuple(info)}")
+    return as_probabilities(policy.probabilities(info), problem.n_actions, f"the policy at {tuple(info)}")
 
 
 class LinkEpisodes:
@@ -74,13 +74,13 @@ class LinkEpisodes:
             np.random.Generator(np.random.SFC64(np.random.SeedSequence(seed, spawn_key=(chunk, purpose))))
             for purpose in range(3)
         )
-        luck, choice = state_rng.random((H, CHUNK))[:, :n], action_rng.random((H, CHUNK))[:, :n]
+        uniform, choice = state_rng.random((H, CHUNK))[:, :n], action_rng.random((H, CHUNK))[:, :n]
         nodes, ages = (x[:, :n] for x in self.link.sample(link_rng, CHUNK))
         states, actions = np.zeros((2, H, n), dtype=np.int32)
         arrivals = np.full((H, n), -1, dtype=np.int32)
         counts = np.zeros((H, H + 1), dtype=np.int64)
         returns, earned = np.zeros(n), np.zeros(H)
-        states[0] = np.searchsorted(self.world.initial, luck[0], side="right")
+        states[0] = np.searchsorted(self.world.initial, uniform[0], side="right")
         for h in range(H):
             seen = np.flatnonzero(ages[h] >= 0)
             steps = h - ages[h, seen]
@@ -94,7 +94,7 @@ class LinkEpisodes:
             if h + 1 < H:
                 row = states[h].astype(np.int64) * problem.n_actions + actions[h]
                 P = min(h, len(self.world.index) - 1)
-                place = (self.world.cumulative[P, row] <= luck[h + 1, :, None]).sum(axis=1)
+                place = (self.world.cumulative[P, row] <= uniform[h + 1, :, None]).sum(axis=1)
                 states[h + 1] = self.world.index[P, row, np.minimum(place, self.world.index.shape[2] - 1)]
         return returns, earned, counts, states, actions, arrivals
 

@@ -19,6 +19,7 @@ import warnings
 from collections import Counter
 from collections.abc import Callable, Generator, Iterator, Sequence
 from pathlib import Path
+from typing import Literal
 
 import oldlight
 from oldlight import checks
@@ -39,7 +40,7 @@ def run_study(
     study: Study,
     folder: str | os.PathLike[str],
     *,
-    engine: str = "local",
+    engine: Literal["local", "dask"] = "local",
     workers: int | None = None,
     scheduler: str | None = None,
     retry_failed: bool = False,

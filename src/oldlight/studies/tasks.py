@@ -50,7 +50,7 @@ def gap(
 
     found = price(problem, tolerance=tolerance, depth=depth, max_bytes=max_bytes)
     best = found.solution
-    out: dict[str, Any] = {"full": found.full, "impaired": found.impaired, "gap": found.value}
+    out: dict[str, Any] = {"full": found.full, "impaired": found.impaired, "gap": found.gap}
     out |= {"lower": best.lower, "upper": best.upper, "exact": best.exact, "seconds": best.work.seconds}
     if proposition4:
         out |= {"e1": found.e1, "e2": found.e2, "bound": found.bound}
@@ -88,7 +88,7 @@ def simulate(problem: ImpairedMDP, seed: int, *, episodes: int = 10_000, luck: s
     best = play(problem, exact.solution.policy, episodes, seed=seed)
     out: dict[str, Any] = {"full": full.mean, "impaired": best.mean, "gap": full.mean - best.mean}
     out |= {"full_half_width": full.half_width, "impaired_half_width": best.half_width}
-    out |= {"exact_full": exact.full, "exact_impaired": exact.impaired, "exact_gap": exact.value}
+    out |= {"exact_full": exact.full, "exact_impaired": exact.impaired, "exact_gap": exact.gap}
     return out
 
 

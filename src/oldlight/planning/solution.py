@@ -67,8 +67,6 @@ class Solution:
         Bounds on the optimal value. Those of a ladder (`solve(problem, depth=k)`): `upper` is certified.
     exact : bool
         Are the three the same?
-    value_by_start : ndarray, shape (S,), or None
-        What the policy earns from each first state (of step −warmup), where a table has it.
     work : Work
         How much work it was.
     depth : int, optional

@@ -82,11 +82,11 @@ if TYPE_CHECKING:
     from oldlight.simulation import Simulation as Simulation
     from oldlight.simulation import simulate as simulate
     from oldlight.testbed import run_testbed as run_testbed
-    from oldlight.traces import Replay as Replay
     from oldlight.traces import Trace as Trace
     from oldlight.traces import read_trace as read_trace
-    from oldlight.traces import replay as replay
     from oldlight.traces import wifi as wifi
+    from oldlight.traces.replay import Replay as Replay
+    from oldlight.traces.replay import replay as replay
 else:
     import sys
 

@@ -53,7 +53,8 @@ WHERE = {
     "planning.sweep": ("Sweep", "sweep"),
     "simulation": ("Simulation", "simulate"),
     "testbed": ("run_testbed",),
-    "traces": ("Replay", "Trace", "read_trace", "replay", "wifi"),
+    "traces": ("Trace", "read_trace", "wifi"),
+    "traces.replay": ("Replay", "replay"),
 }
 PARTS = (
     "control",

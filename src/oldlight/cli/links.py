@@ -17,6 +17,7 @@ from oldlight.cli.shared import (
     app,
     problem_of,
     said,
+    save_picture,
     targets,
     tell,
     write_json,
@@ -32,6 +33,7 @@ OLDEST = 4  # ticks; what arrives older is not used in the channel that is writt
 @app.command()
 def trace(
     file: Annotated[str, typer.Argument(metavar="FILE", help="A table, what ping or fping printed, irtt's JSON, or JSON lines.")],
+    *,
     period_ms: Annotated[float | None, typer.Option("--period-ms", help="Control period, milliseconds a step.")] = None,
     horizon: Annotated[int | None, typer.Option(min=1, help="Steps of an episode, for the in-order law; the plant's own with --plant.")] = None,
     plant: Annotated[str | None, typer.Option("--plant", metavar="PROCESS", help="Plan this process behind every model, and play each plan on the recording.")] = None,
@@ -87,7 +89,7 @@ def trace(
             raise typer.BadParameter(why, param_hint="--channel")
         tell(f"The channel is in {save_channel(channel, shown)}")
     if plot is not None:
-        _draw(plot, drawn.figure())
+        save_picture(plot, drawn.figure())
 
 
 def _holes(given: str) -> str | float:
@@ -96,18 +98,10 @@ def _holes(given: str) -> str | float:
     return given if given in ("lost", "stop") else positive("holes", given)
 
 
-def _draw(target: str, figure: Any) -> None:
-    from pathlib import Path
-
-    from oldlight.checks import write_file
-
-    kind = Path(target).suffix.removeprefix(".")
-    tell(f"The picture is in {write_file(target, lambda stream: figure.savefig(stream, format=kind, dpi=160))}")
-
-
 @app.command("testbed")
 def on_testbed(
     process: Process,
+    *,
     channel: Channel = "constant:2",
     warm: Warm = False,
     actuation: Late = 0,

@@ -1,4 +1,3 @@
-# mypy: ignore-errors
 """Many impaired processes at once, compiled; `oldlight.envs.batch_simulator` says what it does.
 
 `past[what, row, e]` is what happened in environment e: STATE, ACTION (by the step that it acts on), SETTLES and LOST of the step in
@@ -11,9 +10,9 @@ settled just now. `streams[what, e]` are random states of the process, the delay
 
 from typing import NamedTuple
 
-import numba as nb
 import numpy as np
 
+from oldlight.kernels.cache import compiled
 from oldlight.kernels.episodes import draw, observe
 
 STATE, ACTION, SETTLES, LOST = 0, 1, 2, 3  # past
@@ -44,7 +43,7 @@ class Model(NamedTuple):
     late_rewards: bool
 
 
-@nb.njit(nogil=True, cache=True, inline="always")
+@compiled(inline="always")
 def _uniform(streams, j, e):
     z = streams[j, e] + _GOLDEN
     streams[j, e] = z
@@ -54,7 +53,7 @@ def _uniform(streams, j, e):
     return np.float64(z >> _S11) * (1.0 / 9007199254740992.0)
 
 
-@nb.njit(nogil=True, cache=True, inline="always")
+@compiled(inline="always")
 def _losing(i, e, model, agent, streams):
     """Is the observation of step i lost?"""
     if not model.loses:
@@ -70,7 +69,7 @@ def _losing(i, e, model, agent, streams):
     return _uniform(streams, LOSS, e) >= model.seen[agent[BAD, e], min(i, model.seen.shape[1] - 1)]
 
 
-@nb.njit(nogil=True, cache=True, inline="always")
+@compiled(inline="always")
 def _hear(e, w, A, model, past, agent):
     """What reaches the agent at time w."""
     settled = agent[SETTLED, e]
@@ -78,7 +77,7 @@ def _hear(e, w, A, model, past, agent):
     agent[ARRIVAL, e] = agent[SETTLED, e] if agent[SETTLED, e] > settled else NOTHING
 
 
-@nb.njit(nogil=True, cache=True)
+@compiled
 def begin(who, initial, first, pending, model, past, agent, streams):
     """A new episode for every environment e with who[e]; initial, first: running sums of the laws of s_0 and d_0."""
     warmup = model.warmup
@@ -105,7 +104,7 @@ def begin(who, initial, first, pending, model, past, agent, streams):
         _hear(e, 0, A, model, past, agent)
 
 
-@nb.njit(nogil=True, cache=True)
+@compiled
 def step(skip, actions, model, past, agent, streams, rewards, over):
     """One step of every environment e without skip[e]; fills rewards and over. Returns the first environment whose action is none,
     having done nothing, or −1."""
@@ -154,7 +153,7 @@ def step(skip, actions, model, past, agent, streams, rewards, over):
     return -1
 
 
-@nb.njit(nogil=True, cache=True)
+@compiled
 def show(S, A, warmup, ahead, past, agent, numbers, actions):
     """What each agent sees, as `oldlight.envs.observation_view` describes it: numbers[what, e], and the queue actions[e, place]."""
     places = actions.shape[1]

@@ -14,8 +14,9 @@ Arrays that grow are doubled by the caller when a call says so; every call can b
 
 from typing import NamedTuple
 
-import numba as nb
 import numpy as np
+
+from oldlight.kernels.cache import compiled
 
 # columns of Graph.whole
 BLOCK, CODE, STATE, BELIEF, BELIEF_SIZE, OPTION, CHOSEN, LOW_ACTION, KNOWN, TURN = range(10)
@@ -25,7 +26,7 @@ ACTION, FROM, TO, NEXT_OPTION = range(4)  # columns of Graph.option
 STATES, OPTIONS, EDGES, BELIEFS, EXPANDED = range(5)  # places of Graph.count
 UNKNOWN = -1
 ROUND = 2.0**46
-_inner = nb.njit(nogil=True, cache=True, error_model="numpy")
+_inner = compiled(error_model="numpy")
 
 
 class Process(NamedTuple):

@@ -2,9 +2,9 @@
 
 from typing import NamedTuple
 
-import numba as nb
 import numpy as np
 
+from oldlight.kernels.cache import compiled
 from oldlight.kernels.graph import (
     ACTION,
     BELIEF,
@@ -33,7 +33,7 @@ from oldlight.kernels.graph import (
 
 DONE, GROW, PAUSE = range(3)
 ASKED, ASKED_CLOSED = 1, 2  # Graph.whole[:, KNOWN]: every action is bounded; bounded again after the state was closed
-_inner = nb.njit(nogil=True, cache=True, error_model="numpy")
+_inner = compiled(error_model="numpy")
 
 
 class Limits(NamedTuple):

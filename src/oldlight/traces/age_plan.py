@@ -113,7 +113,7 @@ class AgePlan(BeliefPlan):
         if node not in self.nodes:
             return super().action(info)
         try:
-            return int(self.plan.policy.action(info._replace(node=node)))  # type: ignore[union-attr]
+            return int(self.plan.policy.probabilities(info._replace(node=node)).argmax())  # type: ignore[arg-type]
         except KeyError:
             return super().action(info)
 

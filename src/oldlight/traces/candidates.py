@@ -146,7 +146,7 @@ class Laws:
         return lambda m: self._jump(m, float(hazard[min(max(m - self.common, 0), NEVER_LONGER)]))
 
     def gilbert(self) -> tuple[float, float]:
-        """(to bad, to good): the chances that an outage begins after a step that was there, and that it ends."""
+        """(to bad, to good): the probabilities that an outage begins after a step that was there, and that it ends."""
         ended, reached = self.outages()
         to_bad = 1 - (ended[0] + 0.5) / (reached[0] + 1)
         to_good = (ended[1:].sum() + 0.5) / (reached[1:].sum() + 1)

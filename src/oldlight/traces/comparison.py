@@ -137,12 +137,14 @@ class Comparison:
 
     @property
     def verdict(self) -> str:
-        """What the table says, in words."""
+        """The verdict of the table, as text."""
         chain = self[CHAIN]
         if not chain.tells:
-            wide = f"± {chain.earned.half_width:.3g}" if np.isfinite(chain.earned.half_width) else "without an interval"
+            interval_of = (
+                f"± {chain.earned.half_width:.3g}" if np.isfinite(chain.earned.half_width) else "without an interval"
+            )
             return (
-                f"Too short to tell: on the recording a plan earns {chain.earned.value:.4g} {wide}, and a difference of less cannot be seen. "
+                f"Too short to tell: on the recording a plan earns {chain.earned.value:.4g} {interval_of}, and a difference of less cannot be seen. "
                 "Measure longer."
             )
         said = "holds on the recording" if chain.holds else f"is {chain.verdict}"
@@ -169,6 +171,10 @@ class Comparison:
             "verdict": self.verdict,
             "notes": list(self.notes),
         }
+
+    def __repr__(self) -> str:
+        rows = ", ".join(f"{row.name}: {row.verdict}" for row in self.rows[:4])
+        return f"Comparison({len(self.rows)} models at {self.period_ms:g} ms a tick; {rows}{', ..' if len(self.rows) > 4 else ''})"
 
     def __str__(self) -> str:
         first = self.rows[0].earned
@@ -253,7 +259,7 @@ def compare_models(
     Returns
     -------
     Comparison
-        With a table and a verdict in words.
+        With a table and a verdict as text.
 
     Examples
     --------

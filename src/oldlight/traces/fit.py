@@ -272,6 +272,9 @@ class Fit:
     def __str__(self) -> str:
         return self.text()
 
+    def __repr__(self) -> str:
+        return f"Fit({len(self.late):,} messages at {self.period_ms:g} ms a tick, {self.loss_rate:.2%} lost)"
+
     def text(self, deadline: int | None = None, *, oldest: int | None = None) -> str:
         """The recording, its laws, the models and the tests for people, with the recommended channel, or that of a deadline."""
         from oldlight.traces.fit_text import text

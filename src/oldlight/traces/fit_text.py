@@ -53,7 +53,7 @@ def text(fit: Fit, deadline: int | None, oldest: int | None) -> str:
         "how far from independent (a small p-value is bad: models that draw each delay and loss by itself are then too good):"
     )
     lines += [
-        f"  {test.name:22} p {chance(test.p_value):<11} effect {test.effect:+.3f}   {test.means}" for test in fit.tests
+        f"  {test.name:22} p {p_text(test.p_value):<11} effect {test.effect:+.3f}   {test.means}" for test in fit.tests
     ]
     lines.append(
         f"  law of the delay     off by at most {fit.distance:.3f} (total variation) at any tick of an episode"
@@ -105,7 +105,7 @@ def to_dict(fit: Fit, deadline: int | None, oldest: int | None) -> dict[str, Any
     }
 
 
-def chance(p: float) -> str:
+def p_text(p: float) -> str:
     return f"= {p:.3g}" if p > 0 else "< 1e-300"
 
 

@@ -24,7 +24,7 @@ SECONDS, NANOSECONDS = ("sec", "secs"), ("nanosec", "nsec", "nsecs", "nanosecs")
 
 def looks_like_json(lines: list[str]) -> bool:
     first = next((line.strip() for line in lines if line.strip()), "")
-    return first.startswith("{") or first.startswith("[{") or first == "["
+    return first.startswith(("{", "[{")) or first == "["
 
 
 def read_json(source: Path, lines: list[str]) -> tuple[Measured, bool]:

@@ -15,7 +15,7 @@ if they are dates or times of this century. Anything else needs `columns=`.
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 import numpy as np
@@ -103,7 +103,7 @@ def messages(
     source: Path,
     what: str,
     numbers: Sequence[int],
-    columns: dict[str, tuple[Sequence[str], str, str | None]],
+    columns: Mapping[str, tuple[Sequence[str], str, str | None]],
     notes: tuple[str, ...] = (),
 ) -> tuple[Measured, bool]:
     """The messages of columns by kind, each (texts, its name, its unit); `numbers` are those of the lines, for errors."""

@@ -21,6 +21,7 @@ its root. It is the widest over L = H, 2H, 4H, .. with at least `BLOCKS` blocks;
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
@@ -249,6 +250,7 @@ class _Player:
         self.problem, self.policy = problem, policy
         self.late = np.concatenate([run.late for run in runs])
         self.nodes = by_automaton(problem, policy)
+        self.view: Callable[[Ints], View]
         if self.nodes:
             check_policy(problem, policy)
             self.names = problem.automaton.nodes
@@ -285,7 +287,7 @@ class _Player:
             )
             for purpose in (0, 2)
         )
-        view: View = self.view(begins)
+        view = self.view(begins)
         states, actions = np.zeros((2, H, n), dtype=np.int64)
         returns = np.zeros(n)
         states[0] = np.searchsorted(self.first, luck[0], side="right")

@@ -76,7 +76,7 @@ def runs_of(trace: Trace, period_ms: float, *, per_tick: bool = False) -> tuple[
         )
     else:
         notes = ()
-    times = np.arange(len(trace)) * T if trace.sent_ms is None else trace.sent_ms
+    times: Floats = np.asarray(np.arange(len(trace)) * T if trace.sent_ms is None else trace.sent_ms, dtype=np.float64)
     sessions = [np.flatnonzero(trace.session == k) for k in range(int(trace.session.max()) + 1)]
     total = sum((times[rows[-1]] - times[rows[0]]) / T + 2 for rows in sessions)
     if total * PHASES > MOST:

@@ -196,7 +196,7 @@ class Trace:
         """`period_ms`, or the sending interval if it is None."""
         if period_ms is None and self.interval_ms is None:
             raise ValueError(
-                f"{self.source} does not say when messages were sent; give the control period: period_ms=..., in words trace:FILE@20"
+                f"{self.source} does not say when messages were sent; give the control period: period_ms=..., as text trace:FILE@20"
             )
         return checks.positive("period_ms", self.interval_ms if period_ms is None else period_ms)
 
@@ -241,7 +241,7 @@ class Trace:
             sent[stop] if stop < len(self) and self.session[stop] == self.session[start] else sent[stop - 1] + interval
             for start, stop in self._runs()
         ]
-        return np.array(ends) - np.array([sent[start] for start, _ in self._runs()])
+        return np.asarray(np.array(ends) - np.array([sent[start] for start, _ in self._runs()]))
 
     def _runs(self) -> list[tuple[int, int]]:
         """Where runs of lost messages begin and end; none crosses from one session into the next."""
@@ -318,6 +318,9 @@ class Trace:
             "autocorrelation": self.autocorrelation(min(20, len(self) - 1)).tolist(),
             "notes": list(self.notes),
         }
+
+    def __repr__(self) -> str:
+        return f"Trace({len(self):,} messages, {self.loss_rate:.2%} lost, {int(self.session[-1]) + 1} sessions)"
 
     def __str__(self) -> str:
         data = self.to_dict()

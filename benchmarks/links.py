@@ -81,7 +81,7 @@ def main() -> None:
         spent, plan = best_of(lambda t=tolerance: ol.solve(problem, tolerance=t, seconds=60), 1)
         print(f"constant:3+loss:0.2, S=730, A=2, H=50, tolerance {tolerance}: {plan} in {spent:.2f} s")
     price = ol.gap(problem, tolerance=0.1)
-    print(f"its price: {price.value:.3f} of {price.full:.3f}")
+    print(f"its price: {price.gap:.3f} of {price.full:.3f}")
 
 
 if __name__ == "__main__":

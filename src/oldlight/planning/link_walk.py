@@ -82,9 +82,9 @@ def reached(
         yield at
         following: dict[LinkInformation, float] = {}
         for info, weight in at.items() if h + 1 < mdp.horizon else ():
-            for a, chance in choices(policy, info):
+            for a, p_action in choices(policy, info):
                 for p, new in moves_of(mdp, automaton, numbers[info.node], info, a, initial):
-                    following[new] = following.get(new, 0.0) + weight * chance * p
+                    following[new] = following.get(new, 0.0) + weight * p_action * p
         at = following
 
 

@@ -14,6 +14,7 @@ from oldlight.model.channels.automaton import NOTHING_NEWER, ChannelAutomaton, h
 from oldlight.model.channels.fifo import FIFODelay
 from oldlight.model.channels.held_lag import HeldLag
 from oldlight.model.channels.hidden import HiddenLink
+from oldlight.model.channels.messages import arrivals_of
 from oldlight.model.channels.packets import PacketChannel
 from oldlight.model.channels.periodic import Periodic
 from oldlight.model.channels.renewal import RenewalLoss
@@ -72,7 +73,7 @@ def test_messages_and_automaton_have_one_law(channel: Any) -> None:
     automaton = channel.automaton(HORIZON)
     law = age_law(automaton)
     assert abs(sum(law.values()) - 1) < 1e-12
-    agrees(ages_of(channel.arrivals(np.random.default_rng(1), HORIZON, 40_000)), law)
+    agrees(ages_of(arrivals_of(channel, np.random.default_rng(1), HORIZON, 40_000)), law)
     _, ages = automaton.sample(np.random.default_rng(2), 40_000)
     agrees([tuple(column) for column in ages.T.tolist()], law)
 

@@ -23,8 +23,10 @@ from numpy.typing import NDArray
 
 from oldlight import checks
 from oldlight.machine import thread_count
+from oldlight.model.channels.pmfs import running_sums as cumulative_of
 from oldlight.model.information import Information, Layout
 from oldlight.model.link_information import PolicyOfNodes
+from oldlight.model.mdp import TabularMDP
 from oldlight.model.policies import (
     BlackoutPolicy,
     MarkovPolicy,
@@ -179,16 +181,8 @@ class World:
 
         self.problem, self.kernels = problem, kernels
         mdp, law = problem.mdp, problem.law
-        H, S, A = problem.horizon, problem.n_states, problem.n_actions
-        steps = [Successors.of(P) for P in (mdp.transitions[:1] if mdp.stationary_transitions else mdp.transitions)]
-        width = max(step.index.shape[1] for step in steps)
-        self.index = np.zeros((len(steps), S * A, width), dtype=np.int64)
-        self.cumulative = np.full((len(steps), S * A, width), 2.0)
-        for i, step in enumerate(steps):
-            order = np.argsort(-step.weight, axis=1, kind="stable")  # likely successors are found first
-            n = order.shape[1]
-            self.index[i, :, :n] = np.take_along_axis(step.index, order, axis=1)
-            self.cumulative[i, :, :n] = cumulative_of(np.take_along_axis(step.weight, order, axis=1))
+        H, A = problem.horizon, problem.n_actions
+        self.index, self.cumulative = successor_sums(mdp)
         self.rewards = np.array(mdp.rewards)
         self.initial = cumulative_of(problem.initial)
         self.first, self.links, self.longest_delay = (
@@ -308,11 +302,19 @@ class World:
         return chosen
 
 
-def cumulative_of(pmf: Floats) -> Floats:
-    """Running sums along the last axis; from the last positive entry on, more than any draw."""
-    total = np.cumsum(pmf, axis=-1)
-    left = np.cumsum(pmf[..., ::-1] > 0, axis=-1)[..., ::-1]  # positive entries from here on
-    return np.ascontiguousarray(np.where(left <= 1, np.where(pmf > 0, 2.0, total), total) + 2.0 * (left == 0))
+def successor_sums(mdp: TabularMDP) -> tuple[Ints, Floats]:
+    """The transitions as the kernels draw them: successors index[h, s·A + a, k] and the running sums of their probabilities; one h if
+    they do not change with time."""
+    steps = [Successors.of(P) for P in (mdp.transitions[:1] if mdp.stationary_transitions else mdp.transitions)]
+    width = max(step.index.shape[1] for step in steps)
+    shape = (len(steps), mdp.n_states * mdp.n_actions, width)
+    index, cumulative = np.zeros(shape, dtype=np.int64), np.full(shape, 2.0)
+    for i, step in enumerate(steps):
+        order = np.argsort(-step.weight, axis=1, kind="stable")  # likely successors are found first
+        n = order.shape[1]
+        index[i, :, :n] = np.take_along_axis(step.index, order, axis=1)
+        cumulative[i, :, :n] = cumulative_of(np.take_along_axis(step.weight, order, axis=1))
+    return index, cumulative
 
 
 def _flat(table: NDArray[Any]) -> NDArray[Any]:

@@ -9,17 +9,18 @@ from typing import Any
 import numpy as np
 
 from oldlight import checks
-from oldlight.model.channels.automaton import NOTHING_NEWER, ChannelAutomaton, Ints, Tick
-from oldlight.model.channels.channel import Channel
+from oldlight.model.channels.automaton import NOTHING_NEWER, ChannelAutomaton, Floats, Ints, Tick
+from oldlight.model.channels.messages import MessageLink
 
 
 @dataclass(frozen=True, eq=False)
-class Periodic(Channel):
+class Periodic(MessageLink):
     """The steps i = offset, offset + every, offset + 2·every, .. are observed, each `delay` steps late; the others never."""
 
     every: int
     delay: int = 0  # type: ignore[assignment]  # steps, not the delay part of a channel: it has no delay law
     offset: int = 0
+    draws = 0
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "every", checks.whole("Periodic: every", self.every, least=1))
@@ -39,8 +40,13 @@ class Periodic(Channel):
 
         return ChannelAutomaton.explore(into(0), step, horizon)
 
-    def arrivals(self, rng: np.random.Generator, horizon: int, episodes: int) -> Ints:
-        """The arrival time of each observation, axes (step, episode); −1 where there is none."""
-        i = np.arange(horizon)
-        times = np.where((i - self.offset) % self.every == 0, i + self.delay, -1)
-        return np.broadcast_to(times[:, None], (horizon, episodes)).copy()
+    @property
+    def longest(self) -> int:
+        return self.delay
+
+    @property
+    def oldest(self) -> int | None:
+        return self.every - 1 + self.delay
+
+    def fate(self, i: Ints, link: Ints, u: Floats) -> tuple[Ints, Ints]:
+        return np.where((i - self.offset) % self.every == 0, self.delay, -1), link

@@ -25,9 +25,11 @@ from oldlight.envs.tabular import TabularEnv
 from oldlight.learners.base import LearnerLike, Setting, current_policy
 from oldlight.model.episode import Episode
 from oldlight.model.information import Information, Layout
+from oldlight.model.link_information import LinkInformation, NodeFollower
 from oldlight.model.mdp import TabularMDP
 from oldlight.model.policies import Policy, as_chances, not_a_policy
 from oldlight.model.problem import ImpairedMDP
+from oldlight.simulation.link_episodes import by_automaton
 
 Floats = NDArray[np.float64]
 
@@ -86,10 +88,14 @@ class _Stage:
         H, A, ahead = problem.horizon, problem.n_actions, problem.actuation
         shown, info = self.env.reset(seed=seed)
         earned = 0.0
+        follower = NodeFollower(problem.automaton, ahead) if by_automaton(problem, policy) else None
         for now in range(H):
             a = 0  # chosen too late to act: any will do
             if now + ahead < H:
-                known = information(shown, now + ahead)
+                known: Any = information(shown, now + ahead)
+                if follower is not None:
+                    node = problem.automaton.nodes[follower.hear(*_heard(info, shown, now))]
+                    known = LinkInformation(now + ahead, node, known.t, known.state, known.queue)
                 chances = as_chances(policy.probabilities(known), A, f"the policy at {tuple(known)}")
                 a = int(chances.argmax()) if chances.max() == 1.0 else int(rng.choice(A, p=chances / chances.sum()))
             shown, reward, terminated, truncated, info = self.env.step(a)
@@ -112,6 +118,19 @@ class _Stage:
         rewards = np.array(revealed["rewards"][:n], dtype=np.float64)
         rewards[lost] = np.nan
         return Episode(states, np.array(revealed["actions"][:n], dtype=np.int64), arrivals, rewards, warmup)
+
+
+def _heard(info: Mapping[str, Any], shown: Mapping[str, Any], now: int) -> tuple[list[int], list[int]]:
+    """(arrived, lost): the steps of which something is heard at time `now`."""
+    if "arrivals" not in info:  # a delay law behind a tabular environment: at most one step is settled
+        step = int(info["arrival"])
+        newest = int(shown["time"][0]) - int(shown["age"][0])
+        settled = [step] if step >= 0 else []
+        return (settled, []) if shown["fresh"] and newest == step else ([], settled)
+    steps = info["arrivals"]
+    if all(isinstance(step, int) for step in steps):
+        return list(steps), []
+    return [i for i, seen in steps if seen is not None or i < 0], [i for i, seen in steps if seen is None and i >= 0]
 
 
 def learn_in(

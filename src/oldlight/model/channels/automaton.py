@@ -143,6 +143,11 @@ class ChannelAutomaton:
         """The ticks of node number n by what is heard with them, {} where the age alone tells the next node; n as in `row`."""
         return self._news[n]
 
+    @property
+    def tells_by_age(self) -> bool:
+        """Does the age of the newest observation alone tell the next node, everywhere?"""
+        return not any(self._news)
+
     def follow(self, n: int, age: int, news: News) -> int | None:
         """The node after node number n (−1: the start) when this was heard; None where no tick fits.
 

@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 from oldlight.model.channels.automaton import ChannelAutomaton
 from oldlight.model.information import encode
 from oldlight.model.link_information import LinkInformation, PolicyOfNodes, law_of_state
+from oldlight.model.link_tables import LinkTables, link_arrays
 from oldlight.model.mdp import TabularMDP
 from oldlight.model.problem import ImpairedMDP
 from oldlight.planning.age_layers import ROOT
@@ -81,6 +82,45 @@ class LinkPolicy(PolicyOfNodes):
         mdp, link = self.mdp, problem.automaton
         sizes = (mdp.horizon, mdp.n_states, mdp.n_actions) == (problem.horizon, problem.n_states, problem.n_actions)
         return sizes and link.nodes == self.automaton.nodes
+
+    def as_arrays(self) -> LinkTables:
+        """The policy as arrays, the same at every information state: what a controller reads and saves."""
+        layers, mdp = self.tables.layers, self.mdp
+        flat = [b for row in layers.blocks[:-1] for b in row]
+        S, A, D = layers.n_states, layers.n_actions, layers.depth
+        rows = [
+            (b.h, b.node, ROOT if b.root else b.length, b.offset, b.blind_offset // S if b.blind_offset >= 0 else -1)
+            for b in flat
+        ]
+        actions = self.tables.actions.copy()
+        beliefs, support, mass = [], np.zeros(0, np.int64), np.zeros(0)
+        if self.search is not None:
+            corners, laws, support, mass = self.search.decisions()
+            for block, code, s, a in corners:
+                actions[flat[block].offset + s * A ** flat[block].length + code] = a
+            beliefs = laws
+        steps = mdp.transitions[:1] if mdp.stationary_transitions else mdp.transitions
+        return LinkTables(
+            np.array([D, len(self.nodes)]), np.array(self.number, dtype=np.int64), np.array(self.kept, dtype=np.int64),
+            np.array(rows), self._block_probabilities(), actions, self.tables.blind_actions.copy(),
+            np.array(steps[:, :, self.kept]), np.array(self.tables.plant.initial),
+            np.array([*beliefs, (0, 0, 0, len(support))]), support, mass, **link_arrays(self.automaton),
+        )  # fmt: skip
+
+    def _block_probabilities(self) -> Floats:
+        """How likely each block is at its time, in one row."""
+        layers = self.tables.layers
+        now = np.zeros(len(layers.blocks[0]))
+        for p, i, _ in layers.start:
+            now[i] += p
+        rows = [now]
+        for h, moves in enumerate(layers.moves[:-1]):
+            after = np.zeros(len(layers.blocks[h + 1]))
+            for weight, row in zip(now, moves, strict=True):
+                for p, i, _ in row:
+                    after[i] += weight * p
+            rows.append(now := after)
+        return np.concatenate(rows)
 
     def __repr__(self) -> str:
         return f"LinkPolicy({len(self.nodes)} nodes, H={self.mdp.horizon}, S={self.mdp.n_states}, A={self.n_actions})"

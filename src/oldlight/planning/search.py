@@ -160,6 +160,25 @@ class AgeSearch:
         i = kernels.find(self._graph, place, np.ascontiguousarray(b), support, len(support))
         return -1 if i < 0 else int(self._graph.whole[i, kernels.LOW_ACTION])
 
+    def decisions(self) -> tuple[list[tuple[int, ...]], list[tuple[int, ...]], NDArray[np.int64], Floats]:
+        """What the search decides: corners (block, code, s, action), and laws (block, code, action, first place in support and mass),
+        blocks of all times in one numbering."""
+        from oldlight.kernels import graph as kernels
+
+        wanted = [kernels.BLOCK, kernels.CODE, kernels.STATE, kernels.LOW_ACTION, kernels.BELIEF, kernels.BELIEF_SIZE]
+        rows = self._graph.whole[: self.states, wanted]
+        last = self._begin[-2]  # blocks of time H, after the last action
+        corners, laws, at, size = [], [], list[NDArray[np.int64]](), 0
+        for block, code, s, a, first, n in rows[(rows[:, 3] >= 0) & (rows[:, 0] < last)].tolist():
+            if s >= 0:
+                corners.append((block, code, s, a))
+            else:
+                laws.append((block, code, a, size))
+                at.append(np.arange(first, first + n))
+                size += n
+        places = np.concatenate([np.zeros(0, np.int64), *at])
+        return corners, laws, self._graph.place[places].copy(), self._graph.mass[places].copy()
+
     def run(self, tolerance: float = 0.0, seconds: float = np.inf, most: int | None = None) -> AgeSearch:
         """Close the gap to `tolerance` (0: to rounding), or for so many seconds, or with about `most` options."""
         from oldlight.kernels import graph as kernels

@@ -39,7 +39,7 @@ def arrivals_by_step(channel: Any, runs: int, seed: int) -> Any:
 
 @pytest.mark.parametrize("channel", [*BY_NODES, EverySecond()], ids=names)
 def test_the_ages_of_single_runs_have_the_exact_law(channel: Any) -> None:
-    agrees(ages_of(arrivals_by_step(channel, 1500, 3)), age_law(channel.automaton(HORIZON)))
+    agrees(ages_of(arrivals_by_step(channel, 600, 3)), age_law(channel.automaton(HORIZON)))
 
 
 @pytest.mark.parametrize("channel", [*CHANNELS, EverySecond()], ids=names)
@@ -133,7 +133,7 @@ def test_nodes_that_are_followed() -> None:
     assert not automaton.tells_by_age
     sampler, follower, rng = LinkSampler(link), NodeFollower(automaton), np.random.default_rng(1)
     counts: dict[int, dict[int, int]] = {}
-    for _ in range(4000):
+    for _ in range(600):
         follower.begin()
         for h in range(HORIZON):
             before, told = follower.node, sampler.send() if h else sampler.begin(rng)

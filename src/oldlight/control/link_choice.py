@@ -83,6 +83,7 @@ class FromLink:
         self.A = len(link.kept)
         self.powers = [self.A**m for m in range(max(self.depth, 1) + 1)]
         self.number, self.kept = link.number.tolist(), link.kept.tolist()
+        self.blind = link.blocks[:, 4].tolist()
         self.place: dict[tuple[int, int, int], int] = {}
         self.likely: dict[int, dict[int, tuple[float, int]]] = {}  # time -> length or ROOT -> (probability, node)
         for b, (h, node, length, _, _) in enumerate(link.blocks.tolist()):
@@ -105,13 +106,14 @@ class FromLink:
         h, D, nothing = memory.h, self.depth, memory.nothing
         length = h if nothing else h - memory.t
         key = ROOT if nothing and length < D else min(length, D)
-        b = self.place.get((h, memory.node, key))
-        if b is None:
-            b = self._another_node(key)
-            if b is None:
+        on_a_law = nothing or length > D
+        b = self.place.get((h, memory.node, key), -1)
+        if b < 0 or (on_a_law and self.blind[b] < 0):
+            b = self._another_node(key, on_a_law)
+            if b < 0:
                 return self._another_step(length)
         queue = memory.actions[max(memory.t - memory.base, 0) if not nothing else 0 :]
-        if nothing or length > D:
+        if on_a_law:
             return self._on_a_law(b, queue)
         return self._corner(b, memory.s, self._code(queue))
 
@@ -141,21 +143,21 @@ class FromLink:
         else:
             near = [(float(np.abs(law - known).max()), action) for known, action in self.laws.get((b, code), ())]
             best = min(near, default=(np.inf, 0))
-            blind = int(self.link.blocks[b, 4])
-            a = self.kept[best[1] if best[0] <= SAME else self.link.blind.item(blind + code)]
+            a = self.kept[best[1] if best[0] <= SAME else self.link.blind.item(self.blind[b] + code)]
         if len(self.decided) >= KNOWN_LAWS:
             self.decided.clear()
         self.decided[case] = a
         return a
 
-    def _another_node(self, key: int) -> int | None:
-        """The likeliest block of this time with this age."""
+    def _another_node(self, key: int, on_a_law: bool) -> int:
+        """The likeliest block of this time with this age; −1 where there is none, or none for a law."""
         found = self.likely[self.memory.h].get(key)
-        if found is None:
-            return None
+        b = -1 if found is None else self.place[self.memory.h, found[1], key]
+        if found is None or (on_a_law and self.blind[b] < 0):
+            return -1
         self.report.nearest_wait += 1
         self.memory.node = found[1]
-        return self.place[self.memory.h, found[1], key]
+        return b
 
     def _another_step(self, length: int) -> int:
         """The nearest younger step that has a place, its state counted along; else the nearest older one."""
@@ -167,7 +169,7 @@ class FromLink:
             self.report.held_back += 1
             memory.node = places[ROOT][1]
             b = self.place[h, memory.node, ROOT]
-            return self.kept[self.link.blind.item(int(self.link.blocks[b, 4]) + self._code(memory.actions))]  # type: ignore[no-any-return]
+            return self.kept[self.link.blind.item(self.blind[b] + self._code(memory.actions))]  # type: ignore[no-any-return]
         L = younger[-1] if younger else older[0]
         if younger:
             self.report.counted_along += 1

@@ -86,7 +86,7 @@ class LinkTables:
             codes = float(K) ** np.where(length == ROOT, h, length)
         yield "link_blocks", bool(((offset >= 0) & (offset + S * codes <= len(self.actions))).all())
         yield "link_blocks", bool(((blind + codes <= len(self.blind)) & (blind >= -1)).all())
-        yield "link_blocks", bool((blind[(length == ROOT) | (length == D)] >= 0).all())
+        yield "link_blocks", bool((blind[length == ROOT] >= 0).all())
         yield "link_prior", len(self.prior) == len(h) and bool((self.prior >= 0).all() and (self.prior <= 1 + 1e-6).all())
         yield "link_actions", _within(self.actions, 0, K)
         yield "link_blind", _within(self.blind, 0, K)

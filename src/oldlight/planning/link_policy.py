@@ -88,10 +88,10 @@ class LinkPolicy(PolicyOfNodes):
         layers, mdp = self.tables.layers, self.mdp
         flat = [b for row in layers.blocks[:-1] for b in row]
         S, A, D = layers.n_states, layers.n_actions, layers.depth
-        rows = [
-            (b.h, b.node, ROOT if b.root else b.length, b.offset, b.blind_offset // S if b.blind_offset >= 0 else -1)
-            for b in flat
-        ]
+        rows = []
+        for b in flat:
+            blind = b.blind_offset >= 0 and (b.root or layers.searched)
+            rows.append((b.h, b.node, ROOT if b.root else b.length, b.offset, b.blind_offset // S if blind else -1))
         actions = self.tables.actions.copy()
         beliefs, support, mass = [], np.zeros(0, np.int64), np.zeros(0)
         if self.search is not None:

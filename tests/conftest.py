@@ -29,6 +29,12 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
             item.add_marker("subprocess")
 
 
+def pytest_terminal_summary(config: pytest.Config) -> None:
+    """A failing run ends with the names of the failed tests and what they asserted, not cut off where a narrow terminal ends."""
+    writer = config.get_terminal_writer()
+    writer.fullwidth = max(writer.fullwidth, 240)
+
+
 def random_mdp(rng: np.random.Generator, S: int, A: int, H: int, **kind: bool) -> ol.TabularMDP:
     P, R, rho = random_instance(rng, S, A, H, **kind)
     return ol.TabularMDP(P, R, horizon=H, initial=rho)
@@ -64,11 +70,11 @@ def rng() -> np.random.Generator:
 def inline(monkeypatch: pytest.MonkeyPatch) -> None:
     """The jobs of a study are done in this process: what is tested is not the engine."""
     from oldlight.studies import runner
-    from oldlight.studies.work import Event, Job, Parcel, perform
+    from oldlight.studies.work import Event, PackedJob, RunSettings, perform
 
-    def engine(name: str, cells: Any, job: Job, workers: int, scheduler: Any) -> Iterator[Event]:
-        for cell in cells:
-            yield perform(Parcel.of(cell), job)
+    def engine(name: str, jobs: Any, settings: RunSettings, workers: int, scheduler: Any) -> Iterator[Event]:
+        for job in jobs:
+            yield perform(PackedJob.of(job), settings)
 
     monkeypatch.setattr(runner, "_engine", engine)
 

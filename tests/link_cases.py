@@ -8,7 +8,16 @@ from typing import Any
 import numpy as np
 
 import oldlight as ol
-from oldlight.model.channels import AgeChain, ChannelAutomaton, FIFODelay, HeldLag, HiddenLink, PacketChannel, Periodic, RenewalLoss
+from oldlight.model.channels import (
+    AgeChain,
+    ChannelAutomaton,
+    FIFODelay,
+    HeldLag,
+    HiddenLink,
+    PacketChannel,
+    Periodic,
+    RenewalLoss,
+)
 from played import chi_square
 
 HORIZON = 5
@@ -59,7 +68,11 @@ def agrees(drawn: list[tuple[int, ...]], law: dict[tuple[int, ...], float]) -> N
     assert set(drawn) <= set(law)
 
 
-BY_NODES: list[Any] = [*CHANNELS, ol.BurstyLoss(0.3, 0.4, 0.9, 0.2), ol.Lossy(ol.GeometricDelay(0.5).capped(2), rate=0.3)]
+BY_NODES: list[Any] = [
+    *CHANNELS,
+    ol.BurstyLoss(0.3, 0.4, 0.9, 0.2),
+    ol.Lossy(ol.GeometricDelay(0.5).capped(2), rate=0.3),
+]
 
 
 def names(channel: Any) -> str:

@@ -89,4 +89,4 @@ def small_study(**changes: Any) -> Study:
 
 
 def ids(**changes: Any) -> set[str]:
-    return {cell.id for cell in small_study(**changes).cells()}
+    return {job.id for job in small_study(**changes).jobs()}

@@ -47,8 +47,8 @@ def main(out: Path) -> None:
 
     # 4. What would a better link be worth? Exactly, per step of delay and per percent of loss.
     for name, values in (
-        ("value lost at delay 0..4", ol.sweep(plant, delays=range(5)).values),
-        ("value lost with 0, 5, 10, 20% lost", ol.sweep(plant, losses=[0, 0.05, 0.1, 0.2]).values),
+        ("value lost at delay 0..4", ol.sweep(plant, delays=range(5)).gap),
+        ("value lost with 0, 5, 10, 20% lost", ol.sweep(plant, losses=[0, 0.05, 0.1, 0.2]).gap),
     ):
         print(f"{name}: {np.round(values, 4).tolist()}")
 

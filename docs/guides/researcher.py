@@ -27,7 +27,7 @@ def main(out: Path) -> None:
     study = load_study(Path(__file__).with_suffix(".toml"))
     print(run_study(study, out / "runs"))
 
-    # 4. The numbers behind the page: each finished cell with its settings.
+    # 4. The numbers behind the page: each finished job with its settings.
     final: dict[tuple[str, str], list[float]] = {}
     for result in results(out / "runs"):
         if result.kind == "learner":

@@ -62,7 +62,7 @@ def show(episodes: int, seeds: int, every: int, picture: Path | None) -> None:
         for name, make in LEARNERS.items():
             runs = learn_seeds(problem, make, episodes, seeds=range(seeds), best=best, every=every)
             total = np.array([run.regret[-1] for run in runs])
-            last = np.array([run.gaps[-episodes // 10 :].mean() for run in runs])
+            last = np.array([run.shortfalls[-episodes // 10 :].mean() for run in runs])
             spread = [x.std(ddof=1) if seeds > 1 else 0.0 for x in (total, last)]
             cells = (
                 f"{rate}", name, f"{best:.3f}", f"{total.mean():,.0f} ± {spread[0]:,.0f}",
@@ -96,7 +96,9 @@ def sweep(episodes: int, seeds: int, every: int) -> None:
             for make in (OptimisticPlanning, LossUCBVI)
         )
         total = [np.mean([run.regret[-1] for run in runs]) for runs in (two, three)]
-        last = [100 * np.mean([run.gaps[-episodes // 10 :].mean() for run in runs]) / best for runs in (two, three)]
+        last = [
+            100 * np.mean([run.shortfalls[-episodes // 10 :].mean() for run in runs]) / best for runs in (two, three)
+        ]
         cells = (
             f"{rate}", f"{best:.3f}", f"{total[0]:,.0f}", f"{total[1]:,.0f}", f"{total[1] / total[0]:.2f}",
             f"{last[0]:.1f} %", f"{last[1]:.1f} %", f"{np.mean([run.growth() for run in three]):.2f}",

@@ -1,7 +1,7 @@
 """The results of `oldlight paper` as documentation: python docs/scripts/paper_results.py RUNS docs/paper
 
 Writes the figures (SVG) into the folder, and the tables and sentences with numbers into docs/paper.md beside it, each between its
-marks `<!-- NAME -->` and `<!-- end -->`; prints the tables of docs/learning.md and of the statements. Of a study that is not finished, the parts whose
+marks `<!-- NAME -->` and `<!-- end -->`; prints the tables of docs/learning.md. Of a study that is not finished, the parts whose
 blocks are.
 """
 
@@ -44,9 +44,11 @@ def by_delay(found: Sequence[Result]) -> str:
         for channel in channels:
             runs = [r.run for r in cells if r.channel == channel]
             last = np.array([run.regret[-1] for run in runs])
-            end = 100 * np.mean([run.gaps[-1] for run in runs]) / runs[0].best
+            end = 100 * np.mean([run.shortfalls[-1] for run in runs]) / runs[0].best
             early = (
-                100 * np.mean([run.gaps[1000] for run in runs]) / runs[0].best if len(runs[0].gaps) > 1000 else np.nan
+                100 * np.mean([run.shortfalls[1000] for run in runs]) / runs[0].best
+                if len(runs[0].shortfalls) > 1000
+                else np.nan
             )
             growth = np.mean([run.growth() for run in runs])
             row.append(f"{last.mean():,.0f} ± {last.std(ddof=1):,.0f}; {end:.1f} %; {early:.1f} %; {growth:.2f}")
@@ -71,7 +73,7 @@ def paired(found: Sequence[Result], one: str, other: str) -> str:
 def parts(block: dict[str, list[Result]]) -> dict[str, str]:
     """What docs/paper.md shows of the blocks that are there, by the name of its marks."""
     cells = {r.id for found in block.values() for r in found}
-    made = {"cells": f"{len(cells)} cells."}
+    made = {"cells": f"{len(cells)} cells.", "statements": markdown(*as_rows(statements()))}
     if all(name in block for name in ("figure", "printed", "known law", "fixed D")):
         figure, grown = block["figure"], growth(block["figure"], block["fixed D"])
         made |= {
@@ -118,7 +120,6 @@ def main(runs: Path, out: Path) -> None:
     block = whole_blocks(runs)
     told = out.with_suffix(".md")
     print(write_text(told, filled(told.read_text(encoding="utf-8"), parts(block))))
-    print(markdown(*as_rows(statements())))
     if learners := block.get("learners"):
         print(by_delay(learners), paired(learners, "DelayedUCBVI", "PosteriorSampling"), sep="\n\n")
         print(paired(learners, "DelayedUCBVI, pooled", "PosteriorSampling, pooled"))

@@ -65,7 +65,7 @@ if TYPE_CHECKING:
     from oldlight.model.policies import MarkovPolicy as MarkovPolicy
     from oldlight.model.policies import Policy as Policy
     from oldlight.model.policies import TablePolicy as TablePolicy
-    from oldlight.model.policies import load_policy as load_policy
+    from oldlight.model.policy_files import load_policy as load_policy
     from oldlight.model.problem import ImpairedMDP as ImpairedMDP
     from oldlight.model.problem import Truncated as Truncated
     from oldlight.model.problem import WarmStart as WarmStart

@@ -18,7 +18,17 @@ SUM_TOLERANCE = 1e-9
 
 
 class TooLarge(ValueError):
-    """An exact plan that does not fit in the memory allowed; the message says how large it is and what to do."""
+    """An exact plan that does not fit in the memory allowed; the message names its size and the way out.
+
+    Examples
+    --------
+    >>> import oldlight as ol
+    >>> try:
+    ...     ol.solve(ol.ImpairedMDP(ol.instances.sensing_chain(0.8), "constant:5"), max_bytes=1000)
+    ... except ol.TooLarge as error:
+    ...     print(type(error).__name__)
+    TooLarge
+    """
 
 
 def _where(name: str, index: Sequence[int], axes: Sequence[str]) -> str:
@@ -170,6 +180,13 @@ def names(name: str, values: Sequence[str] | None, count: int) -> tuple[str, ...
             raise ValueError(f"{name} has {label!r} twice; every name must be different")
         seen.add(label)
     return labels
+
+
+def is_power(n: int, base: int, exponent: int) -> bool:
+    """n = base^exponent? Without a number of more digits than n has, whatever a file holds."""
+    if base < 1 or exponent < 0 or (base > 1 and exponent >= int(n).bit_length()):
+        return False
+    return bool(n == int(base) ** int(exponent))
 
 
 def frozen(array: NDArray[Any]) -> NDArray[Any]:

@@ -1,9 +1,12 @@
-"""Pictures written for people (PNG) and for print (SVG), moved into place when they are complete."""
+"""How results are shown: axes, small tables of text, plain data for JSON, and pictures as files (PNG to look at, SVG to print)."""
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
+
+import numpy as np
 
 from oldlight.checks import write_file
 
@@ -14,3 +17,52 @@ def save(figure: Any, folder: str | Path, name: str) -> Path:
     target.mkdir(parents=True, exist_ok=True)
     write_file(target / f"{name}.svg", lambda stream: figure.savefig(stream, format="svg"))
     return write_file(target / f"{name}.png", lambda stream: figure.savefig(stream, format="png", dpi=160))
+
+
+def axes_of(ax: Any = None) -> Any:
+    """`ax`, or the matplotlib axes of a new figure."""
+    if ax is not None:
+        return ax
+    from matplotlib.figure import Figure
+
+    return Figure(layout="constrained").subplots()
+
+
+def bars(ax: Any, heights: Mapping[str, float], unit: str = "value") -> Any:
+    """Draw one labelled bar for each entry on the axes (new ones if None); returns the axes."""
+    ax = axes_of(ax)
+    ax.bar_label(ax.bar(list(heights), list(heights.values()), width=0.6), fmt="%.4g")
+    ax.set_ylabel(unit)
+    return ax
+
+
+def facts(title: str, rows: Mapping[str, Any]) -> str:
+    """A title, and below it one line for each name and its value."""
+    width = max(map(len, rows))
+    return "\n".join([title, *(f"  {name:<{width}}  {value}" for name, value in rows.items())])
+
+
+def columns(rows: Sequence[Mapping[str, Any]]) -> str:
+    """Rows with the same names as an aligned table; numbers with six digits."""
+    cells = [list(rows[0]), *([_cell(value) for value in row.values()] for row in rows)] if rows else []
+    widths = [max(map(len, column)) for column in zip(*cells, strict=True)]
+    return "\n".join(_line(line, widths) for line in cells)
+
+
+def _cell(value: Any) -> str:
+    return f"{value:.6g}" if isinstance(value, float) else str(value)
+
+
+def _line(cells: Iterable[str], widths: Iterable[int]) -> str:
+    return "  ".join(cell.rjust(width) for cell, width in zip(cells, widths, strict=True))
+
+
+def plain(value: Any) -> Any:
+    """`value` as numbers, text, lists and dictionaries, which `json.dumps` accepts; anything else as its repr."""
+    if isinstance(value, np.ndarray | np.generic):
+        return plain(value.tolist())
+    if isinstance(value, Mapping):
+        return {str(key): plain(held) for key, held in value.items()}
+    if isinstance(value, list | tuple):
+        return [plain(held) for held in value]
+    return value if value is None or isinstance(value, bool | int | float | str) else repr(value)

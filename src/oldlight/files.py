@@ -44,7 +44,19 @@ Shape = tuple[int | None, ...]
 
 
 class UnreadableFile(ValueError):
-    """A file that is damaged, of another kind, or too large; the message names it, the cause and the way out."""
+    """A file that is damaged, of another kind, or too large; the message names it, the cause and the way out.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> import oldlight as ol
+    >>> with tempfile.NamedTemporaryFile(suffix=".npz") as empty:
+    ...     try:
+    ...         ol.load_policy(empty.name)
+    ...     except ol.UnreadableFile as error:
+    ...         print(type(error).__name__)
+    UnreadableFile
+    """
 
 
 @contextlib.contextmanager

@@ -44,12 +44,22 @@ OURS = __name__.partition(".")[0]
 def registered(what: F) -> F:
     """Mark a function or class so that a study, a command line or a keyword may name it as `module:name`.
 
+    Parameters
+    ----------
+    what : function or class
+        The mark is for the callable itself: a subclass of a marked class has its own.
+
+    Returns
+    -------
+    function or class
+        `what`, unchanged otherwise.
+
+    Examples
+    --------
     >>> import oldlight
     >>> @oldlight.registered
     ... def plant(horizon: int = 10) -> oldlight.TabularMDP:
     ...     return oldlight.instances.forest(horizon=horizon)
-
-    The mark is for the callable itself: a subclass of a marked class has its own. Returns `what`, unchanged otherwise.
     """
     if not callable(what):
         raise TypeError(f"registered is put before a function or class, not {what!r}")

@@ -1,4 +1,11 @@
-"""A progress bar that appears only when somebody is waiting: on a terminal, after two seconds."""
+"""Progress: a bar on a terminal, a line now and then where the output goes elsewhere, or a function of the caller's.
+
+    with progress_bar(progress, "planning") as callback:
+        callback(done, total)                  # as often as one likes; None if nobody wants to know
+
+`progress` is what a user gives: False for nothing; a function callback(done, total); None for a bar that appears on a terminal after two
+seconds and is taken away at the end, or elsewhere a line every ten seconds; True for the same at once. All goes to stderr.
+"""
 
 from __future__ import annotations
 
@@ -8,38 +15,85 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Any
 
-PATIENCE = 2.0  # seconds
+PATIENCE = 2.0  # seconds before a bar appears
+EVERY_LINE = 10.0  # seconds between two lines
+EVERY_DRAWING = 0.1  # seconds between two drawings of the bar
+
+Callback = Callable[[int, int], None]
+Draw = Callable[[float, str, bool], None]
 
 
 @contextmanager
-def shown(
-    progress: bool | Callable[[int, int], None] | None, title: str
-) -> Iterator[Callable[[int, int], None] | None]:
-    """What to call with (done, of); a bar is drawn if wanted, and taken away at the end."""
-    if progress is False or (progress is None and not sys.stderr.isatty()):
+def progress_bar(progress: bool | Callback | None, title: str) -> Iterator[Callback | None]:
+    """What to call with (done, total), or None; see the module's text."""
+    if progress is False:
         yield None
         return
     if callable(progress):
         yield progress
         return
-    began = time.perf_counter()
+    began = time.monotonic()
+    with drawing(title, at_once=bool(progress), stays=False) as draw:
+
+        def callback(done: int, total: int) -> None:
+            left = (time.monotonic() - began) * (total - done) / done if done else None
+            draw(done / max(total, 1), f"{done:,} of {total:,}" + time_left(left), False)
+
+        yield callback
+
+
+def time_left(seconds: float | None) -> str:
+    """, 1:05 left; nothing where it is not known."""
+    if seconds is None:
+        return ""
+    whole = round(seconds)
+    hours = f"{whole // 3600}:{whole // 60 % 60:02}" if whole >= 3600 else f"{whole // 60}"
+    return f", {hours}:{whole % 60:02} left"
+
+
+@contextmanager
+def drawing(title: str, *, at_once: bool, stays: bool) -> Iterator[Draw]:
+    """What to call with the share that is done, in words too, and whether that must be said now: draws a bar or prints lines."""
+    if not sys.stderr.isatty():
+        yield _lines(title, at_once)
+        return
+    began, drawn = time.monotonic(), 0.0
     bar: Any = None
-    task: Any = None
 
-    def tell(done: int, of: int) -> None:
-        nonlocal bar, task
-        if bar is None and time.perf_counter() - began >= (0 if progress else PATIENCE):
-            from rich.console import Console
-            from rich.progress import Progress
-
-            bar = Progress(console=Console(stderr=True), transient=True)
-            bar.start()
-            task = bar.add_task(title, total=of)
-        if bar is not None:
-            bar.update(task, completed=done, total=of)
+    def draw(share: float, words: str, must: bool) -> None:
+        nonlocal bar, drawn
+        now = time.monotonic()
+        if bar is None and (at_once or now - began >= PATIENCE):
+            bar = _bar(title, stays)
+        if bar is not None and (must or now - drawn >= EVERY_DRAWING):
+            drawn = now
+            bar.update(bar.task_ids[0], completed=share, words=words)
 
     try:
-        yield tell
+        yield draw
     finally:
         if bar is not None:
             bar.stop()
+
+
+def _lines(title: str, at_once: bool) -> Draw:
+    printed = -EVERY_LINE if at_once else time.monotonic()
+
+    def draw(share: float, words: str, must: bool) -> None:
+        nonlocal printed
+        if must or time.monotonic() - printed >= EVERY_LINE:
+            printed = time.monotonic()
+            print(f"{title}: {words}", file=sys.stderr, flush=True)
+
+    return draw
+
+
+def _bar(title: str, stays: bool) -> Any:
+    from rich.console import Console
+    from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn
+
+    columns = (TextColumn("{task.description}"), BarColumn(), TextColumn("{task.fields[words]}"), TimeElapsedColumn())
+    bar = Progress(*columns, console=Console(stderr=True), transient=not stays)
+    bar.start()
+    bar.add_task(title, total=1.0, words="")
+    return bar

@@ -1,4 +1,4 @@
-"""Names of channels, processes and learners: what a command line, a file or a Gymnasium keyword can hold.
+"""Names of channels, processes, learners and policies: what a command line, a file or a Gymnasium keyword can hold.
 
 **A channel** (`channel_of`): as text or as data, see `oldlight.model.channels.text`.
 
@@ -7,16 +7,22 @@
 a file that `TabularMDP.save` wrote; a Gymnasium environment with a table, `gym:FrozenLake-v1@20` (20 steps); `module:function`.
 
 **A learner** (`learner_of`): a name of `oldlight.learners` with its options, or `module:Class`.
+
+**A policy** (`policy_of`): a name of `POLICIES`, `module:function` of a problem, or a file that a policy's `save` wrote.
+
+`oldlight list` prints all names.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 from oldlight import instances
 from oldlight.checks import nearest as nearest
+from oldlight.checks import renamed
 from oldlight.model.channels.text import CHANNELS as CHANNELS
 from oldlight.model.channels.text import FORMS as FORMS
 from oldlight.model.channels.text import IN_ORDER as IN_ORDER
@@ -27,6 +33,9 @@ from oldlight.model.channels.text import channel_of as channel_of
 from oldlight.model.channels.text import names_code as names_code
 from oldlight.model.channels.text import own_channel as own_channel
 from oldlight.model.mdp import TabularMDP
+from oldlight.model.policies import BlackoutPolicy, FunctionPolicy, MarkovPolicy, Policy, TablePolicy
+from oldlight.model.policy_files import load_policy
+from oldlight.model.problem import ImpairedMDP
 from oldlight.own_code import called as called
 from oldlight.own_code import permit, resolve
 
@@ -110,3 +119,48 @@ def learner_of(name: str, **options: Any) -> Any:
     if missing:
         raise TypeError(f"{name} is not a learner: it has no {missing[0]}(); see oldlight.learners.base")
     return learner
+
+
+POLICIES = ("best", "uniform", "most_likely", "qmdp", "memoryless", "open_loop", "full_information")
+
+
+def policy_maker(name: str) -> Callable[[ImpairedMDP], Any]:
+    """What makes the policy of this name for a problem: one of `POLICIES`, or what `module:function` stands for."""
+    from oldlight.planning import heuristics
+
+    own = {"best": best, "uniform": uniform}
+    if name.replace("-", "_") in POLICIES:
+        if "-" in name:
+            renamed(f"the policy {name}", name.replace("-", "_"))
+            name = name.replace("-", "_")
+        return own.get(name) or getattr(heuristics, name)
+    bases = (Policy, FunctionPolicy, TablePolicy, BlackoutPolicy, MarkovPolicy)
+    return resolve(name, f"unknown policy {name!r}{nearest(name, POLICIES)}", bases)
+
+
+def policy_of(problem: ImpairedMDP, name: str) -> Any:
+    """The policy for `problem` that a name, a file or `module:function` stands for."""
+    if name.replace("-", "_") in POLICIES:
+        return policy_maker(name)(problem)
+    if Path(name).exists():
+        return load_policy(name)
+    if ":" not in name:
+        raise FileNotFoundError(f"{name!r} is neither a file nor a known policy{nearest(name, POLICIES)}")
+    return policy_maker(name)(problem)
+
+
+def best(problem: ImpairedMDP) -> Policy:
+    """The best policy that can be executed, planned exactly."""
+    from oldlight.planning import solve
+
+    return solve(problem).policy
+
+
+def uniform(problem: ImpairedMDP) -> FunctionPolicy:
+    """Every action with the same probability."""
+    A = problem.n_actions
+    return FunctionPolicy(partial(_always, (1 / A,) * A), A)
+
+
+def _always(probabilities: tuple[float, ...], info: Any) -> tuple[float, ...]:
+    return probabilities

@@ -178,7 +178,7 @@ def check_channel(channel: Channel | str, horizon: int = 8) -> None:
                     f"{other.get(age, 0.0):.10g} in automaton({horizon + 2}); a longer horizon must change nothing before it"
                 )
     _check_draws(link, name, _automaton(link, name, min(horizon, LONGEST_PATH)))
-    if link != link or hash(link) != hash(link):  # noqa: PLR0124
+    if link != link or hash(link) != hash(link):
         raise AssertionError(f"{name}: a channel must equal itself and have one hash")
     if name not in repr(link):
         raise AssertionError(f"{name}: repr is {link!r}, expected one that has the name of the class")
@@ -197,7 +197,9 @@ def _automaton(link: Channel, name: str, horizon: int) -> ChannelAutomaton:
     except ValueError as error:
         raise AssertionError(f"{name}: automaton({horizon}) is refused: {error}") from error
     if not isinstance(automaton, ChannelAutomaton) or automaton.horizon != horizon:
-        raise AssertionError(f"{name}: automaton({horizon}) is {automaton!r}, expected a ChannelAutomaton of horizon {horizon}")
+        raise AssertionError(
+            f"{name}: automaton({horizon}) is {automaton!r}, expected a ChannelAutomaton of horizon {horizon}"
+        )
     for n, node in enumerate(automaton.nodes):
         targets: dict[int, set[int]] = {}
         for _, target, age in automaton.row(n):
@@ -260,7 +262,9 @@ def _check_draws(link: Channel, name: str, automaton: ChannelAutomaton) -> None:
         law[ages] = law.get(ages, 0.0) + weight
     drawn = _drawn_ages(link, H)
     for ages in drawn.keys() - law.keys():
-        raise AssertionError(f"{name}: the sampler draws the ages {ages}, which the automaton says cannot be (−1: nothing seen)")
+        raise AssertionError(
+            f"{name}: the sampler draws the ages {ages}, which the automaton says cannot be (−1: nothing seen)"
+        )
     if (chance := _chi_square(drawn, law)) < RARE:
         raise AssertionError(
             f"{name}: the ages of {RUNS} runs of the sampler have the automaton's law with a chance of {chance:.2g} only (χ² test)"

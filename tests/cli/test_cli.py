@@ -15,7 +15,7 @@ import pytest
 
 import oldlight as ol
 from oldlight import cli
-from oldlight.cli.problems import POLICIES
+from oldlight.registry import POLICIES
 
 
 def run(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], *arguments: str) -> tuple[int, str, str]:
@@ -74,6 +74,31 @@ def test_every_named_policy_plays(call, policy: str) -> None:
     assert out.startswith("process,channel,policy")
 
 
+def test_a_policy_by_its_old_spelling_a_file_and_ones_own(
+    call, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The names are those of Python; the hyphens of before still work, and say so."""
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(sys, "path", list(sys.path))
+    Path("plover.py").write_text(
+        "import oldlight\nfrom oldlight.planning.heuristics import most_likely\n\n"
+        "@oldlight.registered\ndef mine(problem):\n    return most_likely(problem)\n"
+    )
+    play = ("simulate", "sensing_chain:0.8", "-c", "constant:1", "-n", "200", "--csv", "-", "--policy")
+    code, said, err = call(*play, "most_likely")
+    assert (code, err) == (0, "")
+    code, other, err = call(*play, "most-likely")
+    assert (code, other) == (0, said.replace("most_likely", "most-likely"))
+    assert err == "Warning: the policy most-likely is now most_likely\n"
+    assert call(*play, "plover:mine")[:2] == (0, said.replace("most_likely", "plover:mine"))
+    assert call("plan", "sensing_chain:0.8", "-c", "constant:1", "--save", "best.npz")[0] == 0
+    best, filed = (call(*play, name)[1].replace(name, "it") for name in ("best", "best.npz"))
+    assert best == filed
+    code, _, err = call(*play, "most_likly")
+    assert code == 2
+    assert "'most_likly' is neither a file nor a known policy; did you mean most_likely" in " ".join(err.split())
+
+
 def test_learn(call, tmp_path: Path) -> None:
     code, out, err = call("learn", "sensing_chain", "--warm", "-c", "constant:1", "-l", "DelayedUCBVI", "-l",
                           "PosteriorSampling", "-o", "pooled=true", "-n", "60", "--seeds", "2", "--save",
@@ -90,7 +115,15 @@ def test_learn(call, tmp_path: Path) -> None:
 def test_list_names_everything(call) -> None:
     code, out, _ = call("list")
     assert code == 0
-    for name in ("sensing_chain", "DelayedUCBVI", "UniformRandom", "constant:d", "bursty", "memoryless"):
+    for name in (
+        "sensing_chain",
+        "DelayedUCBVI",
+        "UniformRandom",
+        "constant:d",
+        "bursty",
+        "memoryless",
+        "oldlight/HardTree-v0",
+    ):
         assert name in out
 
 
@@ -163,6 +196,48 @@ def test_ctrl_c_is_130_and_ends_every_seed(workers: str, tmp_path: Path) -> None
         time.sleep(0.1)
     else:
         pytest.fail("a process stayed behind")
+
+
+def test_ctrl_c_prints_what_there_is(call, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    """The channels that were done; the bounds that were known; how far a study is. Always with exit code 130."""
+    import oldlight.planning.gap as gaps
+    from oldlight import planning, studies
+
+    price, known = gaps.gap, ol.solve(warm(ol.ConstantDelay(1)))
+
+    def interrupted(problem, **options):
+        if problem.channel == ol.ConstantDelay(2):
+            raise KeyboardInterrupt
+        return price(problem)
+
+    monkeypatch.setattr(gaps, "gap", interrupted)
+    code, out, err = call(
+        "gap", "dichotomy:1", "-c", "constant:1", "-c", "constant:2", "-c", "constant:3", "--json", "-"
+    )
+    assert (code, [row["channel"] for row in json.loads(out)]) == (130, ["constant:1"])
+    assert err == "Interrupted: these are the channels that were done.\nInterrupted.\n"
+
+    def stopped(*given, **options):
+        stop = KeyboardInterrupt()
+        stop.partial = known
+        raise stop
+
+    monkeypatch.setattr(planning, "solve", stopped)
+    code, out, err = call("plan", "sensing_chain:0.8", "--warm", "-c", "constant:1", "--json", "-")
+    assert (code, [row["value"] for row in json.loads(out)]) == (130, [known.value])
+    assert err == "Interrupted: this is what was known by then.\nInterrupted.\n"
+    file = tmp_path / "s.toml"
+    file.write_text('name = "small"\ninstances = ["dichotomy:1"]\ntasks = ["gap"]\n')
+
+    def begun(study, folder, **options):
+        studies.store.prepare(Path(folder))
+        studies.store.write_study(Path(folder), study.data(), study.jobs())
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(studies, "run_study", begun)
+    code, _, err = call("run", str(file), "--out", str(tmp_path / "runs"))
+    assert code == 130
+    assert f"small in {tmp_path / 'runs'}: 0 of 1 jobs done, 1 waiting. The same command goes on from there." in err
 
 
 def test_a_device_is_written_to_and_not_replaced(call, tmp_path: Path) -> None:

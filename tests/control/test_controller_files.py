@@ -148,7 +148,7 @@ def test_damaged_files_are_named(tmp_path: Path) -> None:
 
 def test_damaged_chances_are_named(tmp_path: Path) -> None:
     problem, policy = chain(1)
-    chances = ol.TablePolicy(policy.layout, chances=np.eye(5)[policy.actions])
+    chances = ol.TablePolicy(policy.layout, action_probabilities=np.eye(5)[policy.actions])
     good = Controller(problem, chances).save(tmp_path / "plan.npz")
     assert Controller.load(good).act() in range(5)
     with np.load(good) as data:

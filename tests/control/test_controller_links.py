@@ -135,7 +135,11 @@ def test_any_policy_of_nodes_is_asked() -> None:
 def test_policies_made_for_another_link_are_refused() -> None:
     packets, fifo = (ol.ImpairedMDP(guessing(), text) for text in ("packets:0=.5,2=.5", "fifo:0=.5,1=.5"))
     late = ol.ImpairedMDP(guessing(), "constant:1")
-    for problem, policy in ((packets, ol.solve(fifo).policy), (packets, ol.solve(late).policy), (late, ol.solve(packets).policy)):
+    for problem, policy in (
+        (packets, ol.solve(fifo).policy),
+        (packets, ol.solve(late).policy),
+        (late, ol.solve(packets).policy),
+    ):
         with pytest.raises(ValueError, match="was made for another"):
             ol.Controller(problem, policy)
     with pytest.raises(TypeError, match="acts on the current state"):
@@ -161,6 +165,10 @@ def test_a_robot_loads_what_it_needs(tmp_path: Path) -> None:
     path = ol.Controller(problem, ol.solve(problem).policy).save(tmp_path / "plan.npz")
     source = str(Path(ol.__file__).parents[1])
     told = subprocess.run(
-        [sys.executable, "-c", WANTED, str(path)], capture_output=True, text=True, env={"PYTHONPATH": source}, check=True
+        [sys.executable, "-c", WANTED, str(path)],
+        capture_output=True,
+        text=True,
+        env={"PYTHONPATH": source},
+        check=True,
     )
     assert told.stdout.splitlines() == ["[]", "[]"]

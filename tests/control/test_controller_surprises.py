@@ -109,7 +109,7 @@ def refusals() -> list[tuple[str, Any, str]]:
         ("observe", (1, None), "observe: state is None, expected a whole number in 0..19"),
         ("observe", (1.5, 0), "observe: step is 1.5, expected a whole number in 0..2"),
         ("observe", (float("nan"), 0), "observe: step is nan, expected a whole number in 0..2"),
-        ("observe", (0, 8), "the observation of step 0 said state 7, now it says 8; the first is kept"),
+        ("observe", (0, 8), "the observation of step 0 had state 7, now it has 8; the first is kept"),
         ("observe", (True, 8), "observe: step is True, expected a whole number in 0..2"),
         ("lost", (3,), "lost: step is 3, expected a whole number in 0..2"),
         ("tick", (0,), "tick 0 is over: the clock is at 2. A new episode begins with reset()"),

@@ -92,8 +92,8 @@ def test_what_the_library_refuses_is_found_before_training(changes: dict[str, An
 
 
 def test_the_study_and_its_page(tmp_path: Path) -> None:
-    cells = load_study(ROOT / "docs" / "studies" / "deep.toml").cells()
-    assert len(cells) == 3 * 2 * (2 + 3 * 4)
+    jobs = load_study(ROOT / "docs" / "studies" / "deep.toml").jobs()
+    assert len(jobs) == 3 * 2 * (2 + 3 * 4)
     keys = {
         "name": "short",
         "seeds": 2,

@@ -25,10 +25,7 @@ RULE = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["too
 LONG_FUNCTIONS = {
     "kernels/counts.py:sweep",
     "kernels/delay.py:backup_best",
-    "learners/loop.py:learn",
-    "model/information.py:check",
     "planning/gap.py:hidden_visits",
-    "planning/link_plan.py:plan_link",
 }
 MANY_ARGUMENTS = {  # of the commands: their options
     "cli/links.py:on_testbed",
@@ -50,7 +47,7 @@ MANY_ARGUMENTS = {  # of the commands: their options
     "planning/delay.py:Induction._backup",
     "planning/delay.py:_backup_dense",
 }
-SAME_NAMES = {"progress.py"}
+SAME_NAMES: set[str] = set()
 
 
 @cache
@@ -70,6 +67,13 @@ def functions(node: ast.AST, inside: str = "") -> Iterator[tuple[str, ast.Functi
             if not isinstance(child, ast.ClassDef):
                 yield here[:-1], child
         yield from functions(child, here)
+
+
+def code_lines(function: ast.FunctionDef | ast.AsyncFunctionDef) -> int:
+    """The lines of a function without its docstring, whose length follows from what it takes and returns."""
+    lines = (function.end_lineno or 0) - function.lineno + 1
+    text = function.body[0]
+    return lines - ((text.end_lineno or 0) - text.lineno + 1 if ast.get_docstring(function) else 0)
 
 
 @cache
@@ -112,9 +116,9 @@ def test_no_function_is_too_long() -> None:
     for file, tree in sources().items():
         limit = 80 if file.startswith("kernels/") else 60
         for name, function in functions(tree):
-            if (function.end_lineno or 0) - function.lineno + 1 > limit:
+            if code_lines(function) > limit:
                 found.add(f"{file}:{name}")
-    exactly(found, LONG_FUNCTIONS, "at most 60 lines in a function, 80 in a kernel")
+    exactly(found, LONG_FUNCTIONS, "at most 60 lines in a function, 80 in a kernel, without its docstring")
 
 
 def test_no_function_takes_too_many_positional_arguments() -> None:
@@ -178,6 +182,12 @@ def test_every_file_has_its_place() -> None:
     assert {path.parts[1] for path in tests} <= packages | {"docs", "typing"}
     empty = [path for path in files if (ROOT / path).exists() and (ROOT / path).stat().st_size == 0]
     assert [path for path in empty if path.name not in ("py.typed", "__init__.py")] == []
+
+
+def test_no_page_names_a_folder_of_one_machine() -> None:
+    """A path into somebody's environment is wrong everywhere else, and a test that compares with it passes on one machine only."""
+    texts = [ROOT / name for name in tracked() if name.endswith((".md", ".toml", ".yml")) and (ROOT / name).exists()]
+    assert [path.name for path in texts if "site-packages" in path.read_text(encoding="utf-8")] == []
 
 
 def test_the_import_rule_names_every_package() -> None:

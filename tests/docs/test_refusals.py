@@ -1,33 +1,20 @@
-"""docs/when_it_says_no.md against the library: each line of the page is run, and each refusal of the library is on it.
+"""docs/errors.md against the library: each line of the page is run, and each refusal of the library is on it.
 
-A new refusal needs a line on the page; the failing test shows it. Nothing is written twice: the page is the list. To add
-a line, write the code and `?` for the message; `python tests/docs/test_refusals.py --write` fills in what is said, on every
-line where it changed. Then read the diff: is that what a reader should be told?
+A new refusal needs a line on the page; the failing test shows it. The messages on the page are written from the code:
+`python docs/scripts/errors_page.py`.
 """
 
 from __future__ import annotations
 
-import ast
-import contextlib
-import functools
-import os
 import re
 import sys
-import tempfile
-from collections.abc import Iterator
-from pathlib import Path
 from typing import Any
-from unittest import mock
 
 import pytest
+from errors_page import PACKAGE, PAGE, ROWS, TEXT, matches, raises_of, refusal_of, says, where_raised, written
 
 import oldlight as ol
 
-PAGE = Path(__file__).parents[2] / "docs" / "when_it_says_no.md"
-PACKAGE = Path(ol.__file__).parent
-TEXT = PAGE.read_text(encoding="utf-8")
-ROW = re.compile(r"\| `(?P<code>[^`]+)` \| (?P<tick>`+) ?(?P<says>.+?) ?(?P=tick) \|")
-ROWS = {row["code"]: row["says"] for row in map(ROW.fullmatch, TEXT.splitlines()) if row}
 LATER = (
     "__init__",
     "cli",
@@ -48,39 +35,8 @@ LATER = (
     "testbed",
     "testing",
     "traces",
+    "workers",
 )  # files whose refusals are tested elsewhere
-INSIDE = {"_tail", "_note"}  # functions whose refusal only the library's own code can meet
-
-
-def says(error: BaseException) -> str:
-    """As Python prints it; a KeyError without the quotes."""
-    words = error.args[0] if isinstance(error, KeyError) else error
-    return f"{type(error).__name__}: {words}"
-
-
-@functools.cache
-def beginning() -> dict[str, Any]:
-    """The names that the page starts from."""
-    setup = re.search(r"```python\n(.*?)```", TEXT, re.DOTALL)
-    assert setup
-    names: dict[str, Any] = {}
-    exec(setup[1], names)
-    return names
-
-
-def refusal_of(code: str) -> BaseException | None:
-    """What a line of the page raises, in an empty folder of its own."""
-    with tempfile.TemporaryDirectory() as folder, contextlib.chdir(folder), mock.patch.dict(os.environ):
-        try:
-            exec(code, dict(beginning()))
-        except Exception as error:
-            return error
-    return None
-
-
-def matches(pattern: str, message: str) -> bool:
-    """Is it what the page says? `…` stands for anything."""
-    return bool(re.fullmatch(".*".join(re.escape(part) for part in pattern.split("…")), message, re.DOTALL))
 
 
 @pytest.fixture(scope="module")
@@ -126,35 +82,6 @@ def test_the_way_out_of_a_plan_too_large_leads_out(channel: Any, options: Any) -
         ol.solve(problem, depth=depth + 1, max_bytes=limit)
 
 
-def where_raised(error: BaseException | None) -> Iterator[tuple[Path, int]]:
-    """The file and line that raised it, then those of the errors that it took the place of."""
-    while error is not None:
-        step = error.__traceback__
-        while step and step.tb_next:
-            step = step.tb_next
-        if step:
-            yield Path(step.tb_frame.f_code.co_filename), step.tb_lineno
-        error = error.__context__
-
-
-def by_the_library(error: BaseException) -> bool:
-    """Was it raised by one of the library's own raise statements?"""
-    file, line = next(where_raised(error), (Path(), 0))
-    return file.is_relative_to(PACKAGE) and line in set().union(*raises_of(file).values())
-
-
-def raises_of(file: Path) -> dict[str, set[int]]:
-    """The raise statements of a file with their lines; equal ones are one, and those that pass an error on are none."""
-    tree = ast.parse(file.read_text(encoding="utf-8"))
-    inside = [node for node in ast.walk(tree) if isinstance(node, ast.FunctionDef) and node.name in INSIDE]
-    hidden = {node for function in inside for node in ast.walk(function)}
-    found: dict[str, set[int]] = {}
-    for node in ast.walk(tree):
-        if isinstance(node, ast.Raise) and node.exc and node not in hidden:
-            found.setdefault(ast.unparse(node), set()).update(range(node.lineno, (node.end_lineno or node.lineno) + 1))
-    return found
-
-
 FILES = sorted(file.relative_to(PACKAGE).as_posix() for file in PACKAGE.rglob("*.py"))
 
 
@@ -164,17 +91,6 @@ def test_every_refusal_is_on_the_page(name: str, refusals: dict[str, BaseExcepti
     met = {line for error in refusals.values() for where, line in where_raised(error) if where == file}
     missing = [f"{file}:{min(lines)}: {text}" for text, lines in raises_of(file).items() if not lines & met]
     assert not missing, f"no line of {PAGE.name} leads to\n" + "\n".join(missing)
-
-
-def written(line: str) -> str:
-    """A line of the page with what is said now; as it was if that fits, or if the library itself refuses nothing."""
-    row = ROW.fullmatch(line)
-    error = refusal_of(row["code"]) if row else None
-    if row is None or error is None or not by_the_library(error) or matches(row["says"], says(error)):
-        return line
-    message = " ".join(says(error).split())
-    tick, space = ("``", " ") if "`" in message else ("`", "")
-    return f"| `{row['code']}` | {tick}{space}{message}{space}{tick} |"
 
 
 def test_the_page_can_be_written_anew() -> None:
@@ -188,10 +104,4 @@ def test_the_page_can_be_written_anew() -> None:
 
 
 if __name__ == "__main__":
-    if sys.argv[1:] != ["--write"]:
-        sys.exit("usage: python tests/docs/test_refusals.py --write")
-    lines = [written(line) for line in TEXT.splitlines()]
-    PAGE.write_text("\n".join(lines) + "\n", encoding="utf-8")
-    errors = {row["code"]: (row["says"], refusal_of(row["code"])) for row in map(ROW.fullmatch, lines) if row}
-    left = [code for code, (words, error) in errors.items() if error is None or not matches(words, says(error))]
-    sys.exit("\n".join(["left as they were, because the library refuses nothing there:", *left]) if left else 0)
+    sys.exit("docs/errors.md is written by python docs/scripts/errors_page.py")

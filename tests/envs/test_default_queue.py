@@ -102,7 +102,9 @@ def test_closed_forms() -> None:
 def test_times_after_which_nothing_changes_are_counted_once(channel: str) -> None:
     """The long episode's shares are those of a loop over all its times."""
     steps, most = 3000, 20
-    traffic = LawSampler(ol.envs.ImpairedObservation(CountingEnv(9), channel, queue=0).channel, horizon=steps, sizes=None)
+    traffic = LawSampler(
+        ol.envs.ImpairedObservation(CountingEnv(9), channel, queue=0).channel, horizon=steps, sizes=None
+    )
     law, times = age_law(traffic, steps, most)
     assert times.sum() == steps + 1
     near = [age_law(traffic, h, most)[0][-1] for h in (40, 500, 2999, steps)]

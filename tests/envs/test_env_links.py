@@ -33,7 +33,9 @@ def test_ages_in_the_vector_environment(channel: Any) -> None:
         shown, *_, infos = envs.step(np.zeros(n, dtype=np.int64))
     agrees([tuple(column) for column in np.array(ages).T.tolist()], age_law(channel.automaton(HORIZON)))
     arrivals = infos["hindsight"]["arrivals"]
-    assert [tuple(column) for column in np.array(ages).T.tolist()] == ages_of(arrivals.T), "hindsight tells the same ages"
+    assert [tuple(column) for column in np.array(ages).T.tolist()] == ages_of(arrivals.T), (
+        "hindsight tells the same ages"
+    )
     if not isinstance(channel, AgeLink) and channel.has_delay_law is False:
         late = (arrivals - np.arange(HORIZON))[arrivals >= 0]
         assert late.min() >= 0
@@ -43,7 +45,11 @@ def test_ages_in_the_vector_environment(channel: Any) -> None:
 @pytest.mark.parametrize("channel", BY_NODES, ids=names)
 @pytest.mark.parametrize("wrapped", [False, True])
 def test_ages_of_one_environment(channel: Any, wrapped: bool) -> None:
-    env: Any = ImpairedObservation(TabularEnv(guessing()), channel, queue=0) if wrapped else TabularEnv(guessing(), channel=channel)
+    env: Any = (
+        ImpairedObservation(TabularEnv(guessing()), channel, queue=0)
+        if wrapped
+        else TabularEnv(guessing(), channel=channel)
+    )
     paths = []
     for e in range(400):
         shown, _ = env.reset(seed=12 if e == 0 else None)
@@ -140,7 +146,13 @@ def test_the_same_text_everywhere(text: str) -> None:
 
 
 def test_the_default_queue_is_long_enough() -> None:
-    for text, queue in [("fifo:0=.5,2=.5", 2), ("periodic:4,1", 4), ("held:3=1.", 3), ("renewal:0=.5,6=.5", 6), ("packets:1=.5,2=.5", 2)]:
+    for text, queue in [
+        ("fifo:0=.5,2=.5", 2),
+        ("periodic:4,1", 4),
+        ("held:3=1.", 3),
+        ("renewal:0=.5,6=.5", 6),
+        ("packets:1=.5,2=.5", 2),
+    ]:
         assert ImpairedObservation(CountingEnv(50), text).queue == queue
         assert gym.make("oldlight/SensingChain-v0", channel=text).observation_space["actions"].shape == (queue,)  # type: ignore[index]
     with pytest.warns(UserWarning, match="shows the last 1 actions"):  # older than 1 with probability 0.02²

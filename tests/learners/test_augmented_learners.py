@@ -371,5 +371,5 @@ def test_planning_by_doubling_plans_less_and_learns_the_same() -> None:
     seldom = learn(problem, AugmentedUCBVI(0.01, planning="doubling"), 1500, seed=1)
     changes = int((np.diff(seldom.estimates) != 0).sum())
     assert changes < 500
-    assert seldom.gaps[-100:].mean() < 0.02 * seldom.best
+    assert seldom.shortfalls[-100:].mean() < 0.02 * seldom.best
     assert seldom.regret[-1] < 2 * full.regret[-1]

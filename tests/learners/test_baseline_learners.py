@@ -130,8 +130,8 @@ def test_ties_are_broken_evenly(make: Any) -> None:
 @pytest.mark.parametrize("name", ["cold", "warm", "two or none"])
 def test_augmented_learners_come_near_the_best(make: Any, c: float, K: int, name: str, pooled: bool) -> None:
     run = learn(problems(name), make(c, pooled=pooled), K, seed=1, every=20)
-    assert run.gaps.min() >= -1e-12
-    assert run.gaps[-K // 10 :].mean() < 0.02 * run.best
+    assert run.shortfalls.min() >= -1e-12
+    assert run.shortfalls[-K // 10 :].mean() < 0.02 * run.best
 
 
 def blinking(H: int) -> ol.ImpairedMDP:
@@ -171,7 +171,7 @@ def test_memoryless_learners_stay_below_the_best_where_memory_matters() -> None:
         run = learn(problem, learner, 600, seed=1, best=best)
         assert run.values.max() <= without + 1e-12
     for other in (AugmentedUCBVI(0.01), AugmentedQLearning(0.003)):
-        assert learn(problem, other, 600, seed=1, best=best).gaps[-100:].mean() < 0.05
+        assert learn(problem, other, 600, seed=1, best=best).shortfalls[-100:].mean() < 0.05
 
 
 @pytest.mark.parametrize("aligned", [False, True])
@@ -196,8 +196,8 @@ def test_without_delay_all_ucbvi_are_one(aligned: bool, pooled: bool) -> None:
 def test_memoryless_learners_run_under_loss(make: Any, aligned: bool) -> None:
     problem = ol.ImpairedMDP(process(12, 3, 2, 4), ol.Loss(seen=0.7))
     run = learn(problem, make(0.01, aligned=aligned), 400, seed=1)
-    assert run.gaps[-50:].mean() < 0.5 * run.gaps[:20].mean()
-    assert run.gaps.min() >= -1e-9
+    assert run.shortfalls[-50:].mean() < 0.5 * run.shortfalls[:20].mean()
+    assert run.shortfalls.min() >= -1e-9
 
 
 def test_memoryless_counts_by_hand() -> None:

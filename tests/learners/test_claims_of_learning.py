@@ -17,7 +17,7 @@ import oracle
 from conftest import arrays, information_of, random_mdp
 from oldlight.learners import DelayedUCBVI, LearningRun, LossUCBVI, UniformRandom, learn
 from oldlight.learners.base import Episode
-from oldlight.model.policies import chances_of
+from oldlight.model.policies import probabilities_at
 from oldlight.paper import estimates, lambda_hat, long_runs, p_hat, pattern_gap, theta_hat, total_variation
 from oldlight.paper.concentration import leaves_its_band
 from oldlight.paper.estimates import Watched, slope
@@ -242,7 +242,7 @@ def test_printed_regret_by_brute_force(where: str) -> None:
         def answer(history: Any) -> Any:
             if problem.actuation:
                 return [0.5, 0.5]  # who acts at random
-            return chances_of(problem, policy, information_of(history))
+            return probabilities_at(problem, policy, information_of(history))
 
         expected.append([oracle.policy_value(P, R, e, answer, **link) for e in np.eye(S)])
         return policy
@@ -264,7 +264,7 @@ def test_printed_regret_by_brute_force(where: str) -> None:
     assert run.printed_regret == pytest.approx(np.cumsum((best - by_policy)[np.arange(12), run.starts]), abs=1e-12)
     # in expectation over the start: ours, and what knowing the start is worth, in every episode
     worth = rho @ best - run.best
-    assert (best - by_policy) @ rho == pytest.approx(run.gaps + worth, abs=1e-12)
+    assert (best - by_policy) @ rho == pytest.approx(run.shortfalls + worth, abs=1e-12)
     assert worth > 1e-3 if where != "late actions" else abs(worth) < 1e-12  # there it is seen before the first choice
 
 
@@ -304,7 +304,7 @@ def test_where_the_start_is_seen_the_two_forms_agree_in_expectation(where: str) 
     per_start = {int(run.starts[k]): gaps[k] for k in same}
     assert set(per_start) == set(range(problem.n_states))
     mean = sum(problem.initial[s] * gap for s, gap in per_start.items())
-    assert mean == pytest.approx(run.gaps[-1], abs=1e-12)
+    assert mean == pytest.approx(run.shortfalls[-1], abs=1e-12)
     # Azuma: both are sums of terms in [0, H], and their difference a martingale
     assert abs(run.printed_regret[-1] - run.regret[-1]) <= 3 * math.sqrt(400 / 2 * math.log(2 / 1e-6))
 

@@ -215,8 +215,8 @@ def test_posterior_sampling_refuses_links_that_cannot_be_planned(channel: Any) -
 def test_posterior_sampling_learns_behind_a_late_and_lossy_link() -> None:
     problem = PROBLEMS["both: constant"]
     run = learn(problem, learner_of("PosteriorSampling", pooled=True), 500, seed=1, every=5)
-    chance = learn(problem, learner_of("UniformRandom"), 1, seed=0).gaps[0]
-    assert run.gaps[-100:].mean() < 0.05 * chance
+    chance = learn(problem, learner_of("UniformRandom"), 1, seed=0).shortfalls[0]
+    assert run.shortfalls[-100:].mean() < 0.05 * chance
     assert (
         abs(run.estimates[-100:].mean() - run.best) < 0.05 * run.best
     )  # the drawn process is near the true one by then

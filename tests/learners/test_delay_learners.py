@@ -141,9 +141,9 @@ def test_the_printed_divisor_never_learns_where_nothing_arrives_at_once() -> Non
     K = 3_000
     at_risk = learn(problem, DelayedUCBVI(law="estimated"), K, seed=1, every=5)
     printed = learn(problem, DelayedUCBVI(law="estimated", divisor="printed"), K, seed=1, every=5)
-    assert at_risk.gaps[-500:].mean() < 0.02 * at_risk.best
-    assert printed.gaps[-500:].mean() > 5 * at_risk.gaps[-500:].mean()
-    assert printed.gaps[-500:].mean() > 0.6 * printed.gaps[500:1000].mean()
+    assert at_risk.shortfalls[-500:].mean() < 0.02 * at_risk.best
+    assert printed.shortfalls[-500:].mean() > 5 * at_risk.shortfalls[-500:].mean()
+    assert printed.shortfalls[-500:].mean() > 0.6 * printed.shortfalls[500:1000].mean()
 
 
 @pytest.mark.parametrize(
@@ -153,10 +153,10 @@ def test_the_printed_divisor_never_learns_where_nothing_arrives_at_once() -> Non
 def test_every_learner_learns(who: str, where: str) -> None:
     problem = PROBLEMS[where]
     run = learn(problem, LEARNERS[who](), 2_500, seed=2, every=25)
-    chance = learn(problem, UniformRandom(), 1, seed=0).gaps[0]
-    assert run.gaps[-500:].mean() < 0.35 * chance
+    chance = learn(problem, UniformRandom(), 1, seed=0).shortfalls[0]
+    assert run.shortfalls[-500:].mean() < 0.35 * chance
     if who != "greedy":
-        assert run.gaps[-500:].mean() < 0.15 * chance
+        assert run.shortfalls[-500:].mean() < 0.15 * chance
 
 
 def test_dichotomy() -> None:
@@ -175,7 +175,7 @@ def test_discounted_processes_run_through_the_effective_horizon() -> None:
     )
     problem = ol.ImpairedMDP(mdp, ol.ConstantDelay(1))
     run = learn(problem, DelayedUCBVI(pooled=True), 1_500, seed=1, every=15)
-    assert run.gaps[-1] < 0.05 * run.best
+    assert run.shortfalls[-1] < 0.05 * run.best
 
 
 def test_what_is_refused() -> None:

@@ -146,7 +146,7 @@ def test_wrong_options_are_refused() -> None:
 def test_rates_of_zero_and_one(make: Any, seen: Any) -> None:
     run = learn(tiny(seen=seen), make(), 30, seed=0)
     assert np.isfinite(run.values).all()
-    assert (run.gaps >= -1e-9).all()
+    assert (run.shortfalls >= -1e-9).all()
 
 
 # -- what the theory says -------------------------------------------------------------------------------------------
@@ -196,9 +196,9 @@ def test_what_is_wanted_only_while_the_state_is_hidden_is_never_counted() -> Non
         learn(problem, make(), 1500, seed=0, every=10)
         for make in (partial(OptimisticPlanning, "alternating"), OptimisticPlanning, LossUCBVI)
     )
-    assert literal.gaps == pytest.approx(0.4 / 4)  # Proposition 6 is false: the same loss in every episode
-    assert bonus.gaps[-500:].max() < 1e-12
-    assert three.gaps[-500:].max() < 1e-12
+    assert literal.shortfalls == pytest.approx(0.4 / 4)  # Proposition 6 is false: the same loss in every episode
+    assert bonus.shortfalls[-500:].max() < 1e-12
+    assert three.shortfalls[-500:].max() < 1e-12
 
 
 def test_the_bonus_oracle_can_be_caught_too() -> None:
@@ -207,8 +207,8 @@ def test_the_bonus_oracle_can_be_caught_too() -> None:
     mdp = ol.TabularMDP(np.full((3, 2, 3, 2), 0.5), R, horizon=3, initial=[1.0, 0.0])
     problem = ol.ImpairedMDP(mdp, ol.Loss(seen=[1.0, 0.5, 1.0]))
     run = learn(problem, OptimisticPlanning(c=0.05), 20_000, seed=1, every=50)
-    assert run.gaps[-5000:] == pytest.approx(0.5 * 0.4)  # hidden, it plays action 2: 0.1 instead of 1/2
-    assert learn(problem, LossUCBVI(), 2000, seed=1, every=50).gaps[-500:].max() < 1e-12
+    assert run.shortfalls[-5000:] == pytest.approx(0.5 * 0.4)  # hidden, it plays action 2: 0.1 instead of 1/2
+    assert learn(problem, LossUCBVI(), 2000, seed=1, every=50).shortfalls[-500:].max() < 1e-12
 
 
 @each_learner
@@ -217,4 +217,4 @@ def test_near_optimal_on_a_tiny_process(make: Any) -> None:
     runs = [learn(problem, make(), 1500, seed=seed, every=10) for seed in range(3)]
     random = learn(problem, UniformRandom(), 1500, seed=0, every=1500)
     assert np.mean([run.regret[-1] for run in runs]) < 0.3 * random.regret[-1]
-    assert np.median([run.gaps[-100:].mean() for run in runs]) < 0.02 * random.best
+    assert np.median([run.shortfalls[-100:].mean() for run in runs]) < 0.02 * random.best

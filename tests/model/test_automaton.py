@@ -9,6 +9,7 @@ import pytest
 
 import oldlight as ol
 from link_cases import CHANNELS, HORIZON, age_law, ages_of, agrees
+from oldlight.model import channels
 from oldlight.model.channels.automaton import NOTHING_NEWER, ChannelAutomaton, hazards, tail
 from oldlight.model.channels.fifo import FIFODelay
 from oldlight.model.channels.hidden import HiddenLink
@@ -16,6 +17,7 @@ from oldlight.model.channels.messages import arrivals_of
 from oldlight.model.channels.packets import PacketChannel
 from oldlight.model.channels.periodic import Periodic
 from oldlight.model.channels.renewal import RenewalLoss
+
 
 @pytest.mark.parametrize("channel", CHANNELS, ids=repr)
 def test_messages_and_automaton_have_one_law(channel: Any) -> None:
@@ -31,7 +33,7 @@ def test_messages_and_automaton_have_one_law(channel: Any) -> None:
 def test_a_channel_is_equal_to_one_like_it_and_shows_itself(channel: Any) -> None:
     assert type(channel).__name__ in repr(channel)
     if not isinstance(channel, HiddenLink):
-        assert eval(repr(channel)) == channel
+        assert eval(repr(channel), dict(vars(channels))) == channel
 
 
 def test_tails_have_no_residue() -> None:

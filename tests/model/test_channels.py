@@ -272,20 +272,20 @@ def convolved(law: DelayLaw, k: int) -> float:
     ],
     ids=repr,
 )
-def test_chance_longer_is_exact_where_the_law_ignores_state_and_action(channel: Any) -> None:
+def test_probability_longer_is_exact_where_the_law_ignores_state_and_action(channel: Any) -> None:
     law = law_of(channel, horizon=6)
     for k in range(8):
         expected = convolved(law, k) if k < 6 else 0.0
-        assert law.chance_longer(k) == pytest.approx(expected, abs=1e-12)
+        assert law.probability_longer(k) == pytest.approx(expected, abs=1e-12)
 
 
-def test_chance_longer_takes_the_worst_way_of_acting() -> None:
+def test_probability_longer_takes_the_worst_way_of_acting() -> None:
     """Action 1 delays by one more with probability ½, action 0 never: five chances to exceed a cap of 1."""
     law = law_of(ol.StochasticDelay([[[1, 0], [0.5, 0.5]]]), horizon=7)
     heads = [
         sum(1 for flips in itertools.product((0, 1), repeat=n) if sum(flips) > k) / 2**n for k, n in [(0, 6), (1, 5)]
     ]
-    assert [law.chance_longer(0), law.chance_longer(1)] == pytest.approx(heads)
+    assert [law.probability_longer(0), law.probability_longer(1)] == pytest.approx(heads)
 
 
 class Capped(_Process):
@@ -341,7 +341,7 @@ def test_a_cap_costs_at_most_what_truncate_says(kind: str, seed: int) -> None:
         assert cut.max_delay <= shortest
         shortest = cut.max_delay
         if cut.max_delay:  # the shortest cap that will do
-            assert problem.law.chance_longer(cut.max_delay - 1) > probability
+            assert problem.law.probability_longer(cut.max_delay - 1) > probability
 
 
 def test_reward_span_is_the_largest_difference_of_returns() -> None:

@@ -62,7 +62,7 @@ def stochastic(path: Path) -> Path:
     table = ol.solve(LATE).policy
     assert isinstance(table, ol.TablePolicy)
     assert table.actions is not None
-    return ol.TablePolicy(table.layout, chances=np.eye(2)[table.actions]).save(path)
+    return ol.TablePolicy(table.layout, action_probabilities=np.eye(2)[table.actions]).save(path)
 
 
 def a_run(path: Path) -> Path:

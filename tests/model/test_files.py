@@ -293,7 +293,7 @@ def test_a_record_of_a_folder_that_is_nested_deeply_is_damaged(tmp_path: Path) -
     good = {"id": "ab12", "block": "b", "instance": "i", "channel": "c", "label": "l"}
     for cells in (None, 3, [3], [{}], [good | {"id": "../../elsewhere"}], [good, good | {"label": 3}]):
         (tmp_path / "study.json").write_text(json.dumps({"format": 1, "study": {}, "cells": cells}))
-        with pytest.raises(ValueError, match=r"its study\.json names its cells wrongly; run the study again"):
+        with pytest.raises(ValueError, match=r"its study\.json names its jobs wrongly; run the study again"):
             store.read_study(tmp_path)
     (tmp_path / "study.json").write_text(json.dumps({"format": 1, "study": {}, "cells": [good]}))
     assert store.read_study(tmp_path)["cells"] == [good]

@@ -111,7 +111,7 @@ def test_an_episode_shows_what_the_agent_knows(channel: Any, start: Any, h: int,
         assert "the newest observation is none yet" in diagram.caption
     else:
         name = f"s{newest + 1}".translate(sub)
-        assert f"{name} = state {played.states[0, newest + played.lead] + 1};" in diagram.caption
+        assert f"{name} = state {played.states[0, newest + played.warmup] + 1};" in diagram.caption
         assert any("~" in t and name in t for t in shown)
     law = [float(t) for t in shown if re.fullmatch(r"[01]\.\d\d", t)]
     assert sum(law) == pytest.approx(1.0, abs=0.05) if len(law) < 9 else sum(law) <= 1.05

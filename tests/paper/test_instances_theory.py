@@ -298,7 +298,7 @@ def test_proposition4_is_about_each_first_state(rng: np.random.Generator) -> Non
         each = [ol.gap(ol.ImpairedMDP(problem.mdp.replace(initial=e), problem.channel)) for e in np.eye(3)]
         here = [price for price, p in zip(each, problem.initial, strict=True) if p > 0]
         found = proposition4(problem)
-        assert found.right - found.left == pytest.approx(min(price.bound - price.value for price in here), abs=1e-12)
+        assert found.right - found.left == pytest.approx(min(price.bound - price.gap for price in here), abs=1e-12)
 
 
 def test_proposition4_holds_at_delay_one_with_unit_span(rng: np.random.Generator) -> None:

@@ -23,19 +23,19 @@ from oldlight.paper import (
 )
 from oldlight.paper.concentration import log_grid, lower_tail, smallest_failure, upper_tail
 from oldlight.paper.counterexamples import one_state
-from oldlight.paper.lemmas import gap_chance, hidden_only, run_chance
+from oldlight.paper.lemmas import gap_probability, hidden_only, run_probability
 
 
 @pytest.mark.parametrize(("k", "q", "theta"), list(itertools.product([1, 2, 3, 6, 9], [1, 2, 4], [0.1, 0.5, 0.8])))
-def test_run_chances_by_enumeration(k: int, q: int, theta: float) -> None:
+def test_run_probabilitys_by_enumeration(k: int, q: int, theta: float) -> None:
     gap = run = 0.0
     for draws in itertools.product([0, 1], repeat=k):
         weight = math.prod(theta if u else 1 - theta for u in draws)
         zeros = [i for i, u in enumerate(draws) if u == 0]
         gap += weight * any(j - i > q for i, j in itertools.pairwise(zeros))
         run += weight * ("1" * q in "".join(str(u) for u in draws))
-    assert gap_chance(k, q, theta) == pytest.approx(gap, abs=1e-13)
-    assert run_chance([theta] * k, q) == pytest.approx(run, abs=1e-13)
+    assert gap_probability(k, q, theta) == pytest.approx(gap, abs=1e-13)
+    assert run_probability([theta] * k, q) == pytest.approx(run, abs=1e-13)
 
 
 def test_longest_gap() -> None:

@@ -20,7 +20,7 @@ pytest.importorskip("plotly")
 
 from oldlight import paper as theory
 from oldlight.paper import paper_page
-from oldlight.paper.section6 import BERNOULLI, paper_study
+from oldlight.paper.section6 import BERNOULLI, command_of, paper_study
 from oldlight.paper.statements import statements
 from oldlight.report import summary
 from oldlight.report.deep_page import deep_page
@@ -28,7 +28,7 @@ from oldlight.report.study_page import commands as commands_of
 from oldlight.report.study_page import study_page
 from oldlight.studies import Result, load_study, results, run_study, store
 from oldlight.studies.result import pack
-from oldlight.studies.work import Job, Parcel, perform
+from oldlight.studies.work import PackedJob, RunSettings, perform
 
 EXACT = {  # ×10⁴, constant delay 1..4
     "sensing chain, p = 0.99": (75.0, 208.9, 384.3, 585.4),
@@ -63,12 +63,12 @@ def test_the_exact_gaps(found: list[Result]) -> None:
 
 @pytest.mark.slow
 def test_the_monte_carlo_protocol_agrees_with_the_exact_gap(found: list[Result]) -> None:
-    """5 repetitions of 10,000 episodes; the mean of all within 4 standard errors, for each of the 32 cells of the table."""
+    """5 repetitions of 10,000 episodes; the mean of all within 4 standard errors, for each of the 32 jobs of the table."""
     table = [r for r in found if r.block == "table" and r.label.startswith("simulate")]
-    for key, cells in summary.groups(table, "instance", "channel").items():
-        assert len(cells) == 5, key
-        errors = [np.hypot(r.scalars["full_half_width"], r.scalars["impaired_half_width"]) / 1.96 for r in cells]
-        off = np.mean([r.scalars["gap"] - r.scalars["exact_gap"] for r in cells])
+    for key, jobs in summary.groups(table, "instance", "channel").items():
+        assert len(jobs) == 5, key
+        errors = [np.hypot(r.scalars["full_half_width"], r.scalars["impaired_half_width"]) / 1.96 for r in jobs]
+        off = np.mean([r.scalars["gap"] - r.scalars["exact_gap"] for r in jobs])
         assert abs(off) < 4 * np.sqrt(np.mean(np.square(errors)) / 5), key
 
 
@@ -76,9 +76,9 @@ def test_the_monte_carlo_protocol_agrees_with_the_exact_gap(found: list[Result])
 def test_every_curve_of_the_figure_is_there(found: list[Result]) -> None:
     groups = summary.groups([r for r in found if r.block == "figure"], "instance", "channel")
     assert len(groups) == 2 * (3 + len(BERNOULLI))
-    assert {len(cells) for cells in groups.values()} == {3}
-    for cells in groups.values():
-        for r in cells:
+    assert {len(jobs) for jobs in groups.values()} == {3}
+    for jobs in groups.values():
+        for r in jobs:
             assert r.scalars["best"] == pytest.approx(r.run.best)
             assert (r.columns["values"] <= r.scalars["best"] + 1e-9).all()  # no policy beats the best executable one
 
@@ -86,9 +86,9 @@ def test_every_curve_of_the_figure_is_there(found: list[Result]) -> None:
 @pytest.mark.slow
 def test_learners_of_one_problem_share_their_luck(found: list[Result]) -> None:
     groups = summary.groups([r for r in found if r.block == "learners"], "channel", "replicate")
-    for cells in groups.values():
-        assert len({r.seed for r in cells}) == 1
-        assert len({r.label for r in cells}) == len(cells)
+    for jobs in groups.values():
+        assert len({r.seed for r in jobs}) == 1
+        assert len({r.label for r in jobs}) == len(jobs)
 
 
 @pytest.mark.slow
@@ -132,12 +132,12 @@ def test_the_page(folder: Path, found: list[Result], tmp_path: Path) -> None:
 
 @pytest.mark.slow
 def test_the_page_of_an_unfinished_study(folder: Path, found: list[Result], tmp_path: Path) -> None:
-    """Sections are there when every cell of theirs is; the rest is named."""
+    """Sections are there when every job of theirs is; the rest is named."""
     place = tmp_path / "runs"
     shutil.copytree(folder, place)
     total = len({r.id for r in found})
     left = {r.id for r in found if r.block in ("price", "late+lossy")}
-    first = next(r.id for r in found if r.block == "loss")  # and one cell of another block
+    first = next(r.id for r in found if r.block == "loss")  # and one job of another block
     for r in found:
         if r.id not in left | {first}:
             (place / "cells" / f"{r.id}.parquet").unlink(missing_ok=True)
@@ -146,7 +146,7 @@ def test_the_page_of_an_unfinished_study(folder: Path, found: list[Result], tmp_
         "The study is not finished. Not on this page yet: figure, sensing, printed, known law, fixed D, table, loss, learners."
         in text
     )
-    assert f"{len(left) + 1} of {total} cells are finished. What is missing is computed by" in text
+    assert f"{len(left) + 1} of {total} jobs are finished. What is missing is computed by" in text
     assert f"oldlight paper --quick --out {place}" in text
     assert {"price", "late-and-lossy"} <= {path.stem for path in (tmp_path / "figures").iterdir()}
     for section, there in {
@@ -163,7 +163,7 @@ def test_the_page_of_an_unfinished_study(folder: Path, found: list[Result], tmp_
         in paper_page.paper_page(place).html()
     )
     (place / "cells" / f"{first}.parquet").unlink()
-    with pytest.raises(ValueError, match=r"no cell of this study is finished yet; oldlight status"):
+    with pytest.raises(ValueError, match=r"no job of this study is finished yet; oldlight status"):
         paper_page.paper_page(place)
 
 
@@ -217,20 +217,22 @@ def test_a_page_says_what_makes_it_again(
     monkeypatch.chdir(tmp_path)
     keys = {"name": "s", "instances": ["dichotomy:1"], "tasks": ["gap"]}
     study: Any = keys
+    own_command = None
     if given in ("paper", "paper-quick"):
         study = keys | {"name": paper_study(quick=given != "paper")["name"]}
+        own_command = command_of(study["name"])
     elif given is not None:
         Path(given).parent.mkdir(exist_ok=True)
         Path(given).write_text('name = "s"\ninstances = ["dichotomy:1"]\ntasks = ["gap"]\n')
         study = given
     store.prepare(Path(runs))
     loaded = load_study(study)
-    store.write_study(Path(runs), loaded.data(), loaded.cells())
-    assert commands_of(runs) == commands
+    store.write_study(Path(runs), loaded.data(), loaded.jobs())
+    assert commands_of(runs, own_command) == commands
 
 
 def test_what_is_not_on_a_page_is_said(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Cells that failed, that are not finished, and on the page of deep learners those of other tasks."""
+    """Jobs that failed, that are not finished, and on the page of deep learners those of other tasks."""
     monkeypatch.chdir(tmp_path)
     monkeypatch.setattr(sys, "path", list(sys.path))
     Path("curlew.py").write_text(
@@ -243,23 +245,23 @@ def test_what_is_not_on_a_page_is_said(tmp_path: Path, monkeypatch: pytest.Monke
         "channels": ["constant:1"],
         "tasks": ["gap", "curlew:fails", deep],
     }
-    cells = load_study(keys).cells()
+    jobs = load_study(keys).jobs()
     store.prepare(Path("runs"))
-    store.write_study(Path("runs"), load_study(keys).data(), cells)
-    job = Job(str(Path("runs").absolute()), 10.0, ol.__version__)
-    assert perform(Parcel.of(cells[0]), job).kind == "done"
-    failed = perform(Parcel.of(cells[1]), job)
-    store.record_failure(Path("runs"), cells[1], failed.error, failed.traceback)
+    store.write_study(Path("runs"), load_study(keys).data(), jobs)
+    settings = RunSettings(str(Path("runs").absolute()), 10.0, ol.__version__)
+    assert perform(PackedJob.of(jobs[0]), settings).kind == "done"
+    failed = perform(PackedJob.of(jobs[1]), settings)
+    store.record_failure(Path("runs"), jobs[1], failed.error, failed.traceback)
     sys.modules.pop("curlew")
     told = [
-        "1 of 3 cells are finished. What is missing is computed by",
+        "1 of 3 jobs are finished. What is missing is computed by",
         "Failed, and not on this page (--retry-failed tries them again):",
         "<li>curlew:fails on dichotomy:1 behind constant:1, replicate 0: ValueError: no `mud`</li>",
     ]
     text = study_page("runs").html()
     for words in told:
         assert words in text
-    with pytest.raises(ValueError, match=r"no finished cell of oldlight\.deep:train"):
+    with pytest.raises(ValueError, match=r"no finished job of oldlight\.deep:train"):
         deep_page("runs")
     trained = {
         "at": np.array([0, 10]),
@@ -268,12 +270,12 @@ def test_what_is_not_on_a_page_is_said(tmp_path: Path, monkeypatch: pytest.Monke
         "optimum": 0.0,
         "full_optimum": 0.0,
     }
-    store.keep(Path("runs"), cells[2].id, pack(cells[2], trained, 1.0))
+    store.keep(Path("runs"), jobs[2].id, pack(jobs[2], trained, 1.0))
     text = deep_page("runs").html()
     for words in (
         *told[1:],
-        "2 of 3 cells",
-        "1 finished cells are not of oldlight.deep:train and are not on this page: gap.",
+        "2 of 3 jobs",
+        "1 finished jobs are not of oldlight.deep:train and are not on this page: gap.",
     ):
         assert words in text
 
@@ -282,13 +284,13 @@ def test_a_best_value_of_zero_is_no_trouble(tmp_path: Path) -> None:
     """No warning from shares of nothing, and none from a run of one episode."""
     nothing = ol.TabularMDP(np.full((2, 2, 2), 0.5), np.zeros((2, 2)), horizon=3)
     keys = {"name": "s", "instances": [nothing], "learners": ["UniformRandom"], "tasks": ["gap"], "seeds": 2}
-    job = Job(str(tmp_path), 10.0, ol.__version__)
+    settings = RunSettings(str(tmp_path), 10.0, ol.__version__)
     for episodes in (1, 100):
         study = load_study(keys | {"episodes": episodes})
         store.prepare(tmp_path)
-        store.write_study(tmp_path, study.data(), study.cells())
-        for cell in study.cells():
-            assert perform(Parcel.of(cell), job).kind == "done"
+        store.write_study(tmp_path, study.data(), study.jobs())
+        for job in study.jobs():
+            assert perform(PackedJob.of(job), settings).kind == "done"
         with warnings.catch_warnings():
             warnings.simplefilter("error")
             text = study_page(tmp_path).html()

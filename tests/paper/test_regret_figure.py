@@ -34,8 +34,8 @@ AS_PRINTED = {
 
 @pytest.mark.parametrize("quick", [True, False])
 def test_the_figure_is_algorithm_1_with_the_delay_law_estimated(quick: bool) -> None:
-    cells = [cell for cell in load_study(paper_study(quick)).cells() if cell.kind == "learner"]
-    who = {name: [cell.who for cell in cells if cell.block == name] for name in dict.fromkeys(c.block for c in cells)}
+    jobs = [job for job in load_study(paper_study(quick)).jobs() if job.kind == "learner"]
+    who = {name: [job.who for job in jobs if job.block == name] for name in dict.fromkeys(c.block for c in jobs)}
     for block in ("figure", "sensing", "fixed D", "printed", "known law"):
         for learner in who[block]:
             assert learner["name"] == "DelayedUCBVI"
@@ -44,12 +44,12 @@ def test_the_figure_is_algorithm_1_with_the_delay_law_estimated(quick: bool) -> 
             expected = AS_PRINTED | law | divisor
             assert {k: v for k, v in learner["constants"].items() if k != "c"} == expected, block
             assert (learner["constants"]["c"] == C) == (block != "fixed D")
-    channels = {(c.instance, c.channel) for c in cells if c.block == "figure"}
+    channels = {(c.instance, c.channel) for c in jobs if c.block == "figure"}
     assert len(channels) == 2 * (len(CONSTANT) + len(BERNOULLI))
     random = {(instance, channel) for instance, channel in channels if channel.startswith("p =")}
     for block in ("printed", "known law"):
-        assert {(c.instance, c.channel) for c in cells if c.block == block} == random
-    assert {(c.instance, c.channel) for c in cells if c.block == "fixed D"} == {
+        assert {(c.instance, c.channel) for c in jobs if c.block == block} == random
+    assert {(c.instance, c.channel) for c in jobs if c.block == "fixed D"} == {
         x for x in channels if x[1] != "no delay"
     }
 
@@ -72,8 +72,8 @@ def test_the_window_of_each_channel_is_the_learners(channel: str) -> None:
 @pytest.mark.parametrize("channel", ["delay 2", "p = 0.5"])
 def test_a_smaller_constant_is_a_bonus_without_the_window(channel: str) -> None:
     """After the same episodes both bonuses of "fixed D" are those of the figure with 1 in the place of H∧D."""
-    cells = load_study(paper_study(True)).cells()
-    c = {cell.who["constants"]["c"] for cell in cells if cell.block == "fixed D" and cell.channel == channel}
+    jobs = load_study(paper_study(True)).jobs()
+    c = {job.who["constants"]["c"] for job in jobs if job.block == "fixed D" and job.channel == channel}
     options = {k: v for k, v in ALGORITHM_1.items() if k not in ("name", "label")}
     problem = problem_of(channel)
     smaller, without, figure = (DelayedUCBVI(**options | change) for change in ({"c": c.pop()}, {}, {}))
@@ -153,12 +153,12 @@ def test_which_term_of_theorem_1_leads() -> None:
 
 
 def test_a_learner_is_named_with_every_option() -> None:
-    cells = [c for c in load_study(paper_study(True)).cells() if c.block == "figure"]
-    result: Any = SimpleNamespace(settings={"learner": cells[0].who})
+    jobs = [c for c in load_study(paper_study(True)).jobs() if c.block == "figure"]
+    result: Any = SimpleNamespace(settings={"learner": jobs[0].who})
     said = summary.called(result)
     assert 'law="estimated"' in said
     made = eval(said, {"DelayedUCBVI": DelayedUCBVI})
-    assert vars(made) == cells[0].who["constants"]
+    assert vars(made) == jobs[0].who["constants"]
 
 
 def test_a_logarithmic_axis_has_no_empty_decades() -> None:

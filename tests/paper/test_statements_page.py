@@ -1,4 +1,5 @@
-"""docs/statements.md against the library: the command of every row is run, and prints what the row says.
+"""docs/statements.md against the library: the command of every row is run, and prints what the row has. The table of statements in
+docs/paper.md is the one that the library makes.
 
 A new row has `?` in its last column; `python tests/paper/test_statements_page.py --write` fills in what is printed, on every row
 where it changed. Then read the diff: does the verdict beside it still say the same?
@@ -7,6 +8,7 @@ where it changed. Then read the diff: does the verdict beside it still say the s
 from __future__ import annotations
 
 import functools
+import importlib.util
 import os
 import re
 import shlex
@@ -19,6 +21,7 @@ import pytest
 
 ROOT = Path(__file__).parents[2]
 PAGE = ROOT / "docs" / "statements.md"
+RESULTS = ROOT / "docs" / "paper.md"
 TEXT = PAGE.read_text(encoding="utf-8")
 ROW = re.compile(r"(?P<front>\| .*\| )`(?P<command>[^`]+)` \| `(?P<prints>[^`]+)` \|")
 FAILS, HOLDS = (
@@ -119,6 +122,46 @@ def test_the_account_of_table_1() -> None:
     assert "turns at 11, pays in 10 and 11; at the centre; best executable; planned without" in lines[2]
 
 
+@functools.cache
+def script() -> Any:
+    """docs/scripts/paper_results.py as a module."""
+    spec = importlib.util.spec_from_file_location("paper_results", ROOT / "docs" / "scripts" / "paper_results.py")
+    assert spec
+    assert spec.loader
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
+
+
+def results_page() -> str:
+    """docs/paper.md with the table of statements as it is made now."""
+    text = RESULTS.read_text(encoding="utf-8")
+    made = {"statements": script().markdown(*script().as_rows(script().statements()))}
+    return str(script().filled(text, made))
+
+
+@pytest.mark.slow
+def test_the_table_of_statements_is_what_is_computed() -> None:
+    pytest.importorskip("pydantic")  # the script reads studies
+    assert RESULTS.read_text(encoding="utf-8") == results_page()
+
+
+def test_where_to_look_is_there() -> None:
+    """Each name and file of the last column exists."""
+    from oldlight import paper
+    from oldlight.paper import bounds, statements  # noqa: F401  (paper.bounds in the column)
+
+    text = (ROOT / "src/oldlight/paper/statements.py").read_text(encoding="utf-8")
+    names = re.findall(r"\bpaper((?:\.\w+)+)[,;\"]", text)
+    assert len(names) > 20
+    for name in names:
+        functools.reduce(getattr, name.strip(".").split("."), paper)
+    files = re.findall(r"\b((?:tests|docs)/[\w/]+\.(?:py|md))\b", text)
+    assert len(files) > 5
+    assert [file for file in files if not (ROOT / file).is_file()] == []
+    assert "theory." not in text
+
+
 def written(line: str) -> str:
     """A line of the page with what is printed now."""
     row = ROW.fullmatch(line)
@@ -135,3 +178,4 @@ if __name__ == "__main__":
     if sys.argv[1:] != ["--write"]:
         sys.exit("usage: python tests/paper/test_statements_page.py --write")
     PAGE.write_text("\n".join(written(line) for line in TEXT.splitlines()) + "\n", encoding="utf-8")
+    RESULTS.write_text(results_page(), encoding="utf-8")

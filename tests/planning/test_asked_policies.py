@@ -18,7 +18,7 @@ from oldlight.learners import LossUCBVI, OptimisticPlanning, PosteriorSampling, 
 from oldlight.learners.base import Setting
 from oldlight.learners.policy_evaluator import QUESTIONS
 from oldlight.model.information import beginnings, current, moves
-from oldlight.model.policies import chances_of
+from oldlight.model.policies import probabilities_at
 from oldlight.planning.evaluation import play, visits
 from oldlight.simulation import World
 from oracle import random_law
@@ -42,7 +42,7 @@ def by_moves(problem: ol.ImpairedMDP, policy: Any) -> tuple[float, list[dict[ol.
         measures.append(now)
         after: dict[ol.Information, float] = {}
         for info, weight in now.items():
-            chances = chances_of(problem, policy, info)
+            chances = probabilities_at(problem, policy, info)
             value += weight * float(current(problem, info) @ problem.mdp.rewards[h] @ chances)
             for a in np.flatnonzero(chances).tolist() if h + 1 < problem.horizon else []:
                 for p, info2 in moves(problem, info, a):

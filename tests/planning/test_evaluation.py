@@ -141,7 +141,7 @@ def test_gap_terms_are_measures_and_agree_with_enumeration(seed: int) -> None:
     from played import chi_square
 
     assert chi_square(counts, terms.full[H - 1]) > 1e-4
-    assert gap.value >= -1e-12
+    assert gap.gap >= -1e-12
     assert gap.bound == pytest.approx(gap.e1.sum() + 2 * gap.e2.sum())
 
 
@@ -174,7 +174,7 @@ def test_sweep_rows_and_picture() -> None:
     assert sweep.rows[2]["more"] == pytest.approx(sweep.gaps[1].impaired - sweep.gaps[2].impaired)
     assert sweep.rows[2]["per percent"] == pytest.approx(sweep.rows[2]["more"] / 30)
     axes = sweep.plot()
-    assert axes.lines[0].get_ydata() == pytest.approx(sweep.values)
+    assert axes.lines[0].get_ydata() == pytest.approx(sweep.gap)
     mixed = ol.sweep(ol.instances.sensing_chain(0.8), channels=[ol.ConstantDelay(1), ol.Loss(seen=0.5)])
     assert len(mixed.plot().get_xticklabels()) == 2
     with pytest.raises(ValueError, match="exactly one"):

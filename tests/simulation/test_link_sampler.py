@@ -78,7 +78,9 @@ def test_deliveries_of_a_few_links() -> None:
     assert told(PacketChannel({0: 1.0}, lost=1.0), 3) == [([], [])] * 3, "nobody announces it"
     assert told(ol.Loss(seen=0.0), 3) == [([], [0]), ([], [1]), ([], [2])], "announced"
     assert told(Periodic(3, delay=1), 5) == [([], []), ([0], []), ([], []), ([], []), ([3], [])]
-    assert told(HeldLag({2: 1.0}), 4) == [([0], []), ([0], []), ([0], []), ([1], [])], "the oldest entry of the buffer, again"
+    assert told(HeldLag({2: 1.0}), 4) == [([0], []), ([0], []), ([0], []), ([1], [])], (
+        "the oldest entry of the buffer, again"
+    )
 
 
 def test_what_is_under_way_at_the_end_is_known() -> None:
@@ -99,7 +101,7 @@ def test_a_link_of_one_s_own_has_no_end() -> None:
     link, i, state = ByAutomaton(EverySecond(), None), np.zeros(1, np.int64), np.zeros(1, np.int64)
     rng, missing = np.random.default_rng(0), 0
     for h in range(200):
-        step, when, state = link.tell(i + h, state, rng.random((1, 1)))
+        _, when, state = link.tell(i + h, state, rng.random((1, 1)))
         assert when[0] in (-1, h)
         missing = missing + 1 if when[0] < 0 else 0
         assert missing <= 1
@@ -122,7 +124,10 @@ def test_simulate_records_every_message(channel: Any) -> None:
     agrees(ages_of(played.arrivals.T), age_law(channel.automaton(HORIZON)))
     drawn = arrivals_of(channel, np.random.default_rng(9), HORIZON, 4096)
     for i in range(HORIZON):  # the same share is lost, the same share arrives after the end
-        for one, other in (((played.arrivals[:, i] < 0), drawn[i] < 0), (played.arrivals[:, i] >= HORIZON, drawn[i] >= HORIZON)):
+        for one, other in (
+            ((played.arrivals[:, i] < 0), drawn[i] < 0),
+            (played.arrivals[:, i] >= HORIZON, drawn[i] >= HORIZON),
+        ):
             assert abs(one.mean() - other.mean()) < 5 * np.sqrt(0.5 / 4096)
 
 

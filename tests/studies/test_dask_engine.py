@@ -15,10 +15,9 @@ from typing import Any
 import pytest
 
 import oldlight as ol
-from oldlight.studies import cluster, load_study, numbers, results, run_study, status
-from oldlight.studies.progress import Progress
+from oldlight.studies import Progress, cluster, load_study, numbers, results, run_study, status
 from oldlight.studies.result import unpack
-from oldlight.studies.work import Job, Parcel, perform
+from oldlight.studies.work import PackedJob, RunSettings, perform
 
 distributed = pytest.importorskip("distributed", reason="the dask engine is optional")
 
@@ -83,14 +82,14 @@ def scheduler(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[str, l
 
 
 def undisturbed(keys: dict[str, Any], folder: Path) -> dict[str, str]:
-    """The numbers of each cell, done in this process."""
+    """The numbers of each job, done in this process."""
     out = {}
-    for cell in load_study(keys).cells():
-        event = perform(Parcel.of(cell), Job(None, 1e9, ol.__version__))
+    for job in load_study(keys).jobs():
+        event = perform(PackedJob.of(job), RunSettings(None, 1e9, ol.__version__))
         assert event.data is not None, event.error
-        path = folder / f"{cell.id}.parquet"
+        path = folder / f"{job.id}.parquet"
         path.write_bytes(event.data)
-        out[cell.id] = unpack(path).numbers
+        out[job.id] = unpack(path).numbers
     return out
 
 
@@ -98,7 +97,7 @@ def test_workers_that_cannot_reach_the_folder_send_their_results(
     scheduler: tuple[str, list[Any]], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     @contextlib.contextmanager
-    def unseen(job: Job, token: str) -> Iterator[str]:
+    def unseen(settings: RunSettings, token: str) -> Iterator[str]:
         yield str(tmp_path / "no such file")
 
     monkeypatch.setattr(cluster, "_sign", unseen)
@@ -132,7 +131,7 @@ tasks = [{name = "egret:wades", deep = 0}, {name = "egret:wades", deep = 1}]
 
 
 def test_what_nobody_waits_for_stops(scheduler: tuple[str, list[Any]], tmp_path: Path) -> None:
-    """Ctrl-C at the runner: the cells that were running end on the cluster too, at their last checkpoint."""
+    """Ctrl-C at the runner: the jobs that were running end on the cluster too, at their last checkpoint."""
     study = load_study(KEYS | {"episodes": 10**6, "learners": ["MemorylessQLearning"], "tasks": None, "every": 10**6})
 
     def interrupt(now: Progress) -> None:

@@ -32,7 +32,7 @@ def test_results_are_those_of_direct_calls(tmp_path: Path) -> None:
     state = run_study(study, tmp_path / "runs", workers=2, progress=seen.append)
     assert (state.done, state.total, state.complete) == (9, 9, True)
     assert seen[-1].share == 1.0
-    assert "9 of 9 cells done" in str(seen[-1])
+    assert "9 of 9 jobs done" in str(seen[-1])
 
     problem = ol.ImpairedMDP(ol.instances.sensing_chain(0.8, n_states=4, n_actions=2, horizon=4), ol.ConstantDelay(1),
                              start=ol.WarmStart())  # fmt: skip
@@ -50,7 +50,7 @@ def test_results_are_those_of_direct_calls(tmp_path: Path) -> None:
             assert np.array_equal(got.run.regret, run.regret)
             assert got.run.done == 40
     price = ol.gap(problem)
-    assert by["gap", 0].scalars["gap"] == price.value
+    assert by["gap", 0].scalars["gap"] == price.gap
     assert by["solve", 0].scalars["value"] == price.impaired
     from oldlight.planning.heuristics import memoryless
 
@@ -59,7 +59,7 @@ def test_results_are_those_of_direct_calls(tmp_path: Path) -> None:
     assert played.seed is not None
     assert played.scalars["impaired"] == ol.simulate(problem, price.solution.policy, 500, seed=played.seed).mean
     assert played.scalars["full"] == ol.simulate(problem, price.full_policy, 500, seed=played.seed).mean
-    assert played.scalars["exact_gap"] == price.value
+    assert played.scalars["exact_gap"] == price.gap
     assert played.version == ol.__version__
     assert played.machine["numpy"] == np.__version__
     assert played.settings["seed"] == played.seed
@@ -69,10 +69,10 @@ def test_results_are_those_of_direct_calls(tmp_path: Path) -> None:
 
 def test_the_printed_form_of_regret(tmp_path: Path, inline: None) -> None:
     study = small_study(by_start=True, tasks=None, channels=["constant:1"], seeds=1)
-    assert not {cell.id for cell in study.cells()} & ids()
+    assert not {job.id for job in study.jobs()} & ids()
     run_study(study, tmp_path / "runs", progress=False)
     (found,) = results(tmp_path / "runs")
-    again = learn(study.cells()[0].problem, ol.learners.UniformRandom(), 40, seed=found.seed, by_start=True)  # type: ignore[arg-type]
+    again = learn(study.jobs()[0].problem, ol.learners.UniformRandom(), 40, seed=found.seed, by_start=True)  # type: ignore[arg-type]
     assert np.array_equal(found.run.printed_regret, again.printed_regret)
 
 
@@ -110,7 +110,7 @@ def test_running_again_computes_what_is_missing_and_touches_nothing_else(tmp_pat
         ("price", 0),  # under the name that the study has for it now
     ]
     run_study(small_study(), folder, progress=False)  # back to the first study: nothing to do
-    store.cell_file(folder, small_study().cells()[0].id).unlink()
+    store.result_file(folder, small_study().jobs()[0].id).unlink()
     state = status(folder)
     assert (state.done, state.waiting, state.total, state.others) == (5, 1, 6, 2)
     assert run_study(small_study(), folder, progress=False).complete
@@ -184,8 +184,8 @@ def test_plain_lines_where_there_is_no_terminal(
         warnings.simplefilter("error")
         run_study(small_study(), tmp_path / "runs")
     lines = capsys.readouterr().err.splitlines()
-    assert lines[0].startswith("delays: 0 of 6 cells done")
-    assert lines[-1].startswith("delays: 6 of 6 cells done")
+    assert lines[0].startswith("delays: 0 of 6 jobs done")
+    assert lines[-1].startswith("delays: 6 of 6 jobs done")
 
 
 # -- the guide ---------------------------------------------------------------------------------------------------------
@@ -203,7 +203,7 @@ def test_the_examples_of_the_guide(tmp_path: Path, inline: None, monkeypatch: py
         (tmp_path / "study.toml").write_text(keys, encoding="utf-8")
         study = load_study(tmp_path / "study.toml")
         study.check()
-        sizes.append(len(study.cells()))
+        sizes.append(len(study.jobs()))
     assert sizes == [42, 9 + 2 + 10 + 3, 4]
     assert run_study(study, tmp_path / "runs", progress=False).complete
     (tmp_path / "study.toml").write_text(mine.replace("episodes = 500", "episodes = 5"), encoding="utf-8")

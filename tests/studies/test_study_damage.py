@@ -11,7 +11,7 @@ import pytest
 import oldlight as ol
 from oldlight.studies import numbers, results, run_study, status, store
 from oldlight.studies.result import Damaged, unpack
-from oldlight.studies.work import Job, Parcel, perform
+from oldlight.studies.work import PackedJob, RunSettings, perform
 from study_cases import small_study
 
 # -- damage ------------------------------------------------------------------------------------------------------------
@@ -30,7 +30,7 @@ def test_damaged_files_are_named_moved_aside_and_computed_again(tmp_path: Path, 
     files[0].write_bytes(whole[0][:-20])  # cut off
     files[1].write_bytes(flipped(whole[1], whole[1].index(b'"scalars"') - 3))  # one bit of the settings
     files[2].write_bytes(b"")
-    files[3].write_bytes(whole[4])  # another cell's file under this name
+    files[3].write_bytes(whole[4])  # another job's file under this name
     state = status(folder)
     assert set(state.damaged) == {str(path) for path in files[:4]}
     assert (state.done, state.waiting) == (2, 4)
@@ -72,9 +72,9 @@ def test_a_checkpoint_that_cannot_be_continued_is_named_and_the_cell_starts_over
     run_study(study, tmp_path / "clean", progress=False)
     folder = tmp_path / "runs"
     store.prepare(folder)
-    checkpoint = store.checkpoint_file(folder, study.cells()[0].id)
+    checkpoint = store.checkpoint_file(folder, study.jobs()[0].id)
     checkpoint.write_bytes(b"no checkpoint")
-    with pytest.warns(UserWarning, match="cannot be continued .* the cell starts over"):
+    with pytest.warns(UserWarning, match="cannot be continued .* the job starts over"):
         run_study(study, folder, progress=False)
     assert numbers(folder) == numbers(tmp_path / "clean")
     assert checkpoint.with_name(checkpoint.name + ".damaged").exists()
@@ -92,7 +92,7 @@ def test_another_version_does_not_go_on_with_a_checkpoint_and_mixing_versions_wa
     monkeypatch.setattr(ol, "__version__", now)
     assert store.checkpoint_file(folder, "x") != before
     with pytest.warns(
-        UserWarning, match=r"of 4 finished cells 4 by oldlight 0\.0\.9, and this is .*: the results mix versions"
+        UserWarning, match=r"of 4 finished jobs 4 by oldlight 0\.0\.9, and this is .*: the results mix versions"
     ):
         state = run_study(small_study(), folder, progress=False)
     assert state.versions == {"0.0.9": 4, now: 2}
@@ -100,8 +100,8 @@ def test_another_version_does_not_go_on_with_a_checkpoint_and_mixing_versions_wa
 
 
 def test_a_worker_of_another_version_says_so(tmp_path: Path) -> None:
-    cell = small_study().cells()[0]
-    event = perform(Parcel.of(cell), Job(None, 1.0, "9.9"))
+    job = small_study().jobs()[0]
+    event = perform(PackedJob.of(job), RunSettings(None, 1.0, "9.9"))
     assert event.kind == "failed"
     assert "the study was started with 9.9; install the same version everywhere" in event.error
 
@@ -109,7 +109,7 @@ def test_a_worker_of_another_version_says_so(tmp_path: Path) -> None:
 # -- failures ----------------------------------------------------------------------------------------------------------
 
 
-def test_failed_cells_are_recorded_and_retried_on_request_while_others_go_on(own: Path, inline: None) -> None:
+def test_failed_jobs_are_recorded_and_retried_on_request_while_others_go_on(own: Path, inline: None) -> None:
     there = own / "there"
     study = small_study(learners=["UniformRandom"], tasks=[{"name": "heron:fails_without", "path": str(there), "label": "sometimes"}],
                         channels=["constant:1"])  # fmt: skip
@@ -121,7 +121,7 @@ def test_failed_cells_are_recorded_and_retried_on_request_while_others_go_on(own
     assert "in fails_without" in failure.traceback
     assert failure.name == "sometimes on small behind constant:1, replicate 0"
     assert json.loads(Path(failure.file).read_text())["version"] == ol.__version__
-    assert "2 of 4 cells done, 2 failed" in str(state)
+    assert "2 of 4 jobs done, 2 failed" in str(state)
 
     there.touch()
     assert len(run_study(study, folder, progress=False).failed) == 2  # only on request
@@ -130,7 +130,7 @@ def test_failed_cells_are_recorded_and_retried_on_request_while_others_go_on(own
     assert not list((folder / "failed").iterdir())
 
 
-def test_a_worker_that_dies_fails_its_cell_and_the_others_go_on(own: Path) -> None:
+def test_a_worker_that_dies_fails_its_job_and_the_others_go_on(own: Path) -> None:
     tasks = [{"name": "heron:dies", "how": how, "label": how} for how in ("killed", "lives", "exits")]
     study = small_study(learners=["UniformRandom"], tasks=tasks, channels=[{"name": "heron:Late", "d": 1}])
     state = run_study(study, own / "runs", workers=1, progress=False)

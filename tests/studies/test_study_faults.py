@@ -23,7 +23,7 @@ import pytest
 import oldlight as ol
 from oldlight.studies import load_study, numbers, run_study, status
 from oldlight.studies.result import unpack
-from oldlight.studies.work import Job, Parcel, perform
+from oldlight.studies.work import PackedJob, RunSettings, perform
 
 KEYS: dict[str, Any] = {
     "name": "to be killed",
@@ -102,14 +102,14 @@ def traces(folder: Path) -> set[tuple[str, int]]:
 
 
 def undisturbed(keys: dict[str, Any], folder: Path) -> dict[str, str]:
-    """The numbers of each cell: one after the other, in this process, without checkpoints."""
+    """The numbers of each job: one after the other, in this process, without checkpoints."""
     out = {}
-    for cell in load_study(keys).cells():
-        event = perform(Parcel.of(cell), Job(None, 1e9, ol.__version__))
+    for job in load_study(keys).jobs():
+        event = perform(PackedJob.of(job), RunSettings(None, 1e9, ol.__version__))
         assert event.data is not None, event.error
-        path = folder / f"{cell.id}.parquet"
+        path = folder / f"{job.id}.parquet"
         path.write_bytes(event.data)
-        out[cell.id] = unpack(path).numbers
+        out[job.id] = unpack(path).numbers
     return out
 
 
@@ -171,11 +171,11 @@ DISK = """
 import json, os, subprocess, sys
 from pathlib import Path
 from oldlight.studies import load_study, numbers, run_study, runner, status
-from oldlight.studies.work import Parcel, perform
+from oldlight.studies.work import PackedJob, perform
 
-def inline(name, cells, job, workers, scheduler):
-    for cell in cells:
-        yield perform(Parcel.of(cell), job)
+def inline(name, jobs, settings, workers, scheduler):
+    for job in jobs:
+        yield perform(PackedJob.of(job), settings)
 
 def tried(keys):
     try:
@@ -251,7 +251,7 @@ def test_a_full_disk_and_a_read_only_one(tmp_path: Path) -> None:
     assert "all earlier ones are kept; make room and start the study again" in words
     assert said["kept"]
     assert not said["parts"]
-    assert said["state"] == [2, 4, 0, 0]  # no room is not the cells' failure
+    assert said["state"] == [2, 4, 0, 0]  # no room is not the jobs' failure
     number, words = said["read-only"]
     assert number == errno.EROFS
     assert words.startswith(f"{disk}/runs cannot be written (Read-only file system); give a folder that can")

@@ -25,7 +25,7 @@ learners = [{name = "heron:Stubborn", action = 1}]
 tasks = ["heron:everything"]
 """)
     study = load_study(own / "study.toml")
-    assert [c.label for c in study.cells()] == ["heron:Stubborn(action=1)", "heron:everything"] * 2
+    assert [c.label for c in study.jobs()] == ["heron:Stubborn(action=1)", "heron:everything"] * 2
     state = run_study(study, own / "runs", progress=False)
     assert state.complete, state.failed
     by = {(r.channel, r.label): r for r in results(own / "runs")}
@@ -43,18 +43,18 @@ tasks = ["heron:everything"]
     assert np.isnan(everything.scalars["nan"])
 
     ours = {"name": "evaluate", "policy": "heron:first"}
-    old = {cell.id for cell in study.cells()} | ids(learners=None, tasks=[ours])
+    old = {job.id for job in study.jobs()} | ids(learners=None, tasks=[ours])
     (own / "heron.py").write_text(OWN.replace("rng.random(episodes)", "rng.random(episodes) ** 2"))
     sys.modules.pop("heron")
-    edited = {cell.id for cell in load_study(own / "study.toml").cells()} | ids(learners=None, tasks=[ours])
+    edited = {job.id for job in load_study(own / "study.toml").jobs()} | ids(learners=None, tasks=[ours])
     assert not old & edited  # an edited learner is another learner, and so is a task or a policy
 
 
 def test_options_are_those_of_what_is_called(own: Path) -> None:
     """A factory whose default differs from that of the class it makes: an option that says the class's default still counts."""
     given = [{"name": "heron:make", "action": 0, "label": "zero"}, {"name": "heron:make", "action": 1, "label": "one"}]
-    cells = small_study(learners=given, tasks=None, channels=["constant:1"], seeds=1).cells()
-    assert [cell.who["options"] for cell in cells] == [{"action": 0}, {}]
+    jobs = small_study(learners=given, tasks=None, channels=["constant:1"], seeds=1).jobs()
+    assert [job.who["options"] for job in jobs] == [{"action": 0}, {}]
 
 
 def test_mistakes_in_code_of_ones_own_are_located(own: Path) -> None:
@@ -82,8 +82,8 @@ def test_files_are_found_beside_the_study(tmp_path: Path) -> None:
     (tmp_path / "study.toml").write_text(
         'name = "f"\ninstances = ["chain.toml"]\nchannels = ["constant:1"]\ntasks = ["gap"]\nstart = "warm"\n'
     )
-    cell = load_study(tmp_path / "study.toml").cells()[0]
-    assert cell.id in ids()  # the same process, whatever it is called
-    assert cell.instance == "chain.toml"
+    job = load_study(tmp_path / "study.toml").jobs()[0]
+    assert job.id in ids()  # the same process, whatever it is called
+    assert job.instance == "chain.toml"
     ol.instances.sensing_chain(0.9, n_states=4, n_actions=2, horizon=4).save(tmp_path / "chain.toml")
-    assert load_study(tmp_path / "study.toml").cells()[0].id not in ids()
+    assert load_study(tmp_path / "study.toml").jobs()[0].id not in ids()

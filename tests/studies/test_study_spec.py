@@ -11,7 +11,7 @@ import pytest
 
 import oldlight as ol
 from oldlight.studies import load_study, run_study
-from oldlight.studies.cells import seed_of
+from oldlight.studies.jobs import seed_of
 from study_cases import KEYS, SMALL, ids, small_study
 
 TOML = """
@@ -39,7 +39,7 @@ label = "small"
 
 def test_a_file_and_a_mapping_are_the_same_study(tmp_path: Path) -> None:
     (tmp_path / "study.toml").write_text(TOML)
-    spoken, given = load_study(tmp_path / "study.toml").cells(), small_study().cells()
+    spoken, given = load_study(tmp_path / "study.toml").jobs(), small_study().jobs()
     assert [(c.id, c.heading) for c in spoken] == [(c.id, c.heading) for c in given]
     # 1 instance × 2 channels × (1 learner × 2 seeds + 1 task that draws nothing)
     assert [(c.channel, c.label, c.replicate) for c in given] == [
@@ -55,13 +55,13 @@ def test_blocks_take_from_the_top_what_they_leave_out() -> None:
         {"episodes": 80, "start": "cold", "seeds": 1},
         {"learners": ["PosteriorSampling"], "channels": ["constant:2"], "seeds": 3},
     ]
-    cells = small_study(blocks=blocks).cells()
-    assert [c.label for c in cells if c.block == "one"] == ["solve"]  # and neither learner nor task from the top
-    second = [c for c in cells if c.block == "block 2"]
+    jobs = small_study(blocks=blocks).jobs()
+    assert [c.label for c in jobs if c.block == "one"] == ["solve"]  # and neither learner nor task from the top
+    second = [c for c in jobs if c.block == "block 2"]
     assert {c.label for c in second} == {"UniformRandom", "gap"}
     assert {c.problem.start for c in second} == {None}
     assert {c.episodes for c in second if c.kind == "learner"} == {80}
-    assert [(c.label, c.replicate, c.episodes) for c in cells if c.block == "block 3"] == [
+    assert [(c.label, c.replicate, c.episodes) for c in jobs if c.block == "block 3"] == [
         ("PosteriorSampling", r, 40) for r in range(3)
     ]
 
@@ -202,8 +202,8 @@ def test_an_id_is_the_hash_of_what_decides_the_result() -> None:
     assert ids(learners=[ol.learners.UniformRandom]) == same
     assert ids(channels=[ol.ConstantDelay(1).with_period(20.0), "loss:0.25"]) == same
 
-    learner = {c.id for c in small_study(tasks=None).cells()}
-    task = {c.id for c in small_study(learners=None).cells()}
+    learner = {c.id for c in small_study(tasks=None).jobs()}
+    task = {c.id for c in small_study(learners=None).jobs()}
     assert learner | task == same
     for changes in (
         {"seed": 4},
@@ -223,9 +223,9 @@ def test_an_id_is_the_hash_of_what_decides_the_result() -> None:
 
 def test_ids_and_seeds_stay_what_they_were() -> None:
     """Pinned: otherwise a new version of the package would find none of the results of an older one."""
-    cell = load_study({"name": "x", "seed": 1, "episodes": 10, "instances": ["sensing_chain:0.75"], "channels": ["constant:1"],
-                       "learners": [{"name": "DelayedUCBVI", "c": 0.5}]}).cells()[0]  # fmt: skip
-    assert (cell.id, cell.seed) == (PINNED_ID, PINNED_SEED)
+    job = load_study({"name": "x", "seed": 1, "episodes": 10, "instances": ["sensing_chain:0.75"], "channels": ["constant:1"],
+                       "learners": [{"name": "DelayedUCBVI", "c": 0.5}]}).jobs()[0]  # fmt: skip
+    assert (job.id, job.seed) == (PINNED_ID, PINNED_SEED)
 
 
 PINNED_ID, PINNED_SEED = "8d3a661d6b93a191", 2814326541382699446
@@ -234,13 +234,13 @@ PINNED_ID, PINNED_SEED = "8d3a661d6b93a191", 2814326541382699446
 def test_learners_on_one_problem_see_the_same_luck() -> None:
     many = small_study(
         learners=["UniformRandom", "PosteriorSampling"], tasks=[{"name": "simulate", "episodes": 10}]
-    ).cells()
+    ).jobs()
     seeds: dict[tuple[str, int], set[int | None]] = {}
-    for cell in many:
-        seeds.setdefault((cell.channel, cell.replicate), set()).add(cell.seed)
+    for job in many:
+        seeds.setdefault((job.channel, job.replicate), set()).add(job.seed)
     assert all(len(found) == 1 for found in seeds.values())
     assert len({found.pop() for found in seeds.values()}) == 4  # two channels, two replicates: all different
-    alone = small_study(learners=["PosteriorSampling"], channels=["constant:1"], seeds=1, tasks=None).cells()[0]
+    alone = small_study(learners=["PosteriorSampling"], channels=["constant:1"], seeds=1, tasks=None).jobs()[0]
     assert alone.seed == next(c.seed for c in many if c.channel == "constant:1" and c.replicate == 0)
 
 

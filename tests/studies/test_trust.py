@@ -29,7 +29,7 @@ from oldlight.own_code import NotChecked, looking_in, registered, resolve
 from oldlight.registry import channel_of, learner_of, mdp_of
 from oldlight.studies import load_study, run_study, status
 from oldlight.studies.trust import is_trusted, remember, trust_file
-from oldlight.studies.work import Job, Parcel, perform
+from oldlight.studies.work import PackedJob, RunSettings, perform
 
 MODULE = """
 import functools, os, pathlib, subprocess
@@ -224,8 +224,8 @@ def test_what_is_installed_comes_first(mine: Path, tmp_path: Path, monkeypatch: 
     )
     monkeypatch.syspath_prepend(installed)
     (mine / "s.toml").write_text('name = "s"\ninstances = ["ibis:plant"]\ntasks = ["gap"]\n')
-    (cell,) = load_study(mine / "s.toml").cells()
-    assert cell.problem.mdp == ol.instances.dichotomy(1)  # type: ignore[union-attr]
+    (job,) = load_study(mine / "s.toml").jobs()
+    assert job.problem.mdp == ol.instances.dichotomy(1)  # type: ignore[union-attr]
     assert not Path("imported").exists()
 
 
@@ -256,10 +256,10 @@ def test_a_worker_has_the_folder_on_its_path_only_where_code_is_named(
 ) -> None:
     before = list(sys.path)
     study = load_study("study.toml")
-    assert {cell.path for cell in study.cells()} == {str(mine)}
-    assert load_study_text('name = "s"\ninstances = ["forest"]\ntasks = ["gap"]\n').cells()[0].path is None
-    for cell in study.cells():  # as a worker would do them
-        event = perform(Parcel.of(cell), Job(None, 1.0, ol.__version__))
+    assert {job.path for job in study.jobs()} == {str(mine)}
+    assert load_study_text('name = "s"\ninstances = ["forest"]\ntasks = ["gap"]\n').jobs()[0].path is None
+    for job in study.jobs():  # as a worker would do them
+        event = perform(PackedJob.of(job), RunSettings(None, 1.0, ol.__version__))
         assert event.kind == "done", event.error
     assert sys.path == [*before, str(mine)]  # at the end, and it stays
     sys.path.remove(str(mine))
@@ -271,11 +271,11 @@ def load_study_text(text: str, **options: Any) -> Any:
 
 
 def test_a_worker_refuses_what_is_not_marked(mine: Path) -> None:
-    """It resolves names as everybody does, whatever a parcel says."""
-    (cell, *_) = load_study("study.toml").cells()
-    forged = {"problem": cell.content["problem"], "task": {"name": "subprocess:getoutput", "options": {}}}
-    parcel = Parcel("x", str(mine), pickle.dumps(dataclasses.replace(cell, content=forged)))
-    event = perform(parcel, Job(None, 1.0, ol.__version__))
+    """It resolves names as everybody does, whatever a packed job says."""
+    (job, *_) = load_study("study.toml").jobs()
+    forged = {"problem": job.content["problem"], "task": {"name": "subprocess:getoutput", "options": {}}}
+    packed = PackedJob("x", str(mine), pickle.dumps(dataclasses.replace(job, content=forged)))
+    event = perform(packed, RunSettings(None, 1.0, ol.__version__))
     sys.path.remove(str(mine))
     assert event.kind == "failed"
     assert "subprocess:getoutput may not be named" in event.error
@@ -309,7 +309,7 @@ def test_a_study_without_its_code(mine: Path) -> None:
     study = load_study_text(EVERYWHERE, import_code=False)
     names = ["plant", "Slow", "Drop", "Inner", "Idle", "one", "policy"]
     assert set(study.code) == {f"ibis:{name}" for name in names} | {"ibis_env:Own-v0", "ibis_env:Other-v0"}
-    assert [cell.label for cell in study.cells()] == ["UniformRandom", "gap"]
+    assert [job.label for job in study.jobs()] == ["UniformRandom", "gap"]
     study.check()
     assert not Path("imported").exists()
     with pytest.raises(
@@ -322,15 +322,15 @@ def test_a_study_without_its_code(mine: Path) -> None:
 
 def test_with_its_code_it_is_the_whole_study(mine: Path) -> None:
     study = load_study("study.toml", import_code=False).with_code()
-    assert [c.id for c in study.cells()] == [c.id for c in load_study("study.toml").cells()]
-    assert (len(study.cells()), study.code) == (2, ("ibis:one",))
+    assert [c.id for c in study.jobs()] == [c.id for c in load_study("study.toml").jobs()]
+    assert (len(study.jobs()), study.code) == (2, ("ibis:one",))
     assert study.with_code() is study
 
 
 def test_dry_run_status_and_report_import_nothing(mine: Path) -> None:
     done = oldlight("run", "study.toml", "--dry-run", cwd=mine)
     assert done.returncode == 0, done.stderr
-    assert "1 cells without those of its own code" in done.stderr
+    assert "1 jobs without those of its own code" in done.stderr
     assert "not checked: ibis:one" in done.stderr
     assert not Path("imported").exists()
     assert run_study(load_study("study.toml"), "runs", workers=1, progress=False).complete

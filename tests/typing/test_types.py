@@ -25,6 +25,11 @@ run = ol.learn(problem, learner, 10, seed=np.random.SeedSequence(1), evaluate="s
 value: float = ol.solve(problem).value
 played = ol.simulate(problem, ol.solve(problem).policy, 10, seed=np.random.default_rng(0))
 delay: ol.DelayChannel = problem.channel.delay
+lost: float = ol.gap(problem).gap
+env = ol.envs.TabularEnv(mdp, channel="constant:1", start="warm", rewards="delayed", render_mode="ansi")
+flat = ol.envs.AugmentedObservation(ol.envs.ImpairedObservation(env, "none", rewards="immediate"), kind="box")
+claim = ol.paper.proposition1(problem, at_horizon="arrival")
+ol.Controller(problem, ol.solve(problem).policy, skipped=0, seed=1)
 
 ol.sovle(problem)  # error: attr-defined
 ol.ImpairedMDP(mdp, 2)  # error: arg-type
@@ -36,6 +41,16 @@ ol.learners.LossUCBVI(clip="x")  # error: arg-type
 ol.learn(problem, learner, 10, evaluate="x")  # error: arg-type
 ol.simulate(problem, ol.solve(problem).policy, 10, seed="x")  # error: arg-type
 words: str = ol.solve(problem).value  # error: assignment
+ol.envs.TabularEnv(mdp, start="hot")  # error: arg-type
+ol.envs.TabularEnv(mdp, rewards="late")  # error: arg-type
+ol.envs.TabularEnv(mdp, render_mode="x")  # error: arg-type
+ol.envs.TabularVectorEnv(mdp, autoreset_mode="x")  # error: arg-type
+ol.envs.ImpairedObservation(env, "none", rewards="x")  # error: arg-type
+ol.envs.AugmentedObservation(flat, kind="x")  # error: arg-type
+ol.studies.run_study(ol.studies.load_study("x"), "y", engine="x")  # error: arg-type
+ol.paper.proposition1(problem, at_horizon="x")  # error: arg-type
+ol.paper.proposition5_long(1, 10, 0.1, comparator="x")  # error: arg-type
+ol.Controller(problem, "x")  # error: arg-type
 """
 
 

@@ -18,7 +18,7 @@ from typing import Annotated, Any
 
 import typer
 
-from oldlight.cli import links, problems, studies
+from oldlight.cli import problems, studies, links  # isort: skip  (--help lists the commands in this order)
 from oldlight.cli.shared import app, tell
 
 __all__ = ["app", "links", "main", "problems", "studies"]
@@ -47,7 +47,7 @@ def options(
 def main() -> None:
     """The entry point: what goes wrong is said in one paragraph, with the exit code that fits."""
     warnings.showwarning = _warned
-    warnings.filterwarnings("default", r".*@oldlight\.registered", DeprecationWarning)
+    warnings.filterwarnings("default", r".*(@oldlight\.registered| is now )", DeprecationWarning)
     with contextlib.suppress(OSError):
         if sys.path[:1] in ([""], [os.getcwd()]):  # python -m oldlight: what is installed comes first
             sys.path.append(sys.path.pop(0))

@@ -2,16 +2,15 @@
 
 from __future__ import annotations
 
-import sys
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from oldlight.cli.problems import POLICIES, policy_of
 from oldlight.cli.shared import (
     AsJson,
     Channel,
     Late,
+    PolicyName,
     Process,
     Seed,
     Warm,
@@ -20,6 +19,7 @@ from oldlight.cli.shared import (
     said,
     targets,
     tell,
+    write_json,
 )
 
 if TYPE_CHECKING:
@@ -38,13 +38,13 @@ def trace(
 ) -> None:  # fmt: skip
     """A measured link: its delays, autocorrelation and loss, the law fitted at a control period, and how far independence is from it.
 
+    Examples:
     [dim]oldlight trace link.csv --period-ms 20 --deadline 3 --channel link.json[/dim]
     [dim]ping -c 1000 -i 0.02 robot | tee link.txt; oldlight trace link.txt[/dim]
     """
-    import json
     from pathlib import Path
 
-    from oldlight.checks import write_file, write_text
+    from oldlight.checks import write_file
     from oldlight.traces import read_trace, save_channel
 
     targets(channel, as_json, pictures=plot)
@@ -57,13 +57,7 @@ def trace(
             typer.echo(str(found))
         option = "--horizon" if str(error).endswith("horizon") else "--period-ms"
         raise typer.BadParameter(str(error), param_hint=option) from error
-    if as_json is not None:
-        data = {"trace": found.to_dict(), "fit": fitted.to_dict(deadline)}
-        text = json.dumps(data, indent=1, ensure_ascii=False) + "\n"
-        if as_json == "-":
-            sys.stdout.write(text)
-        else:
-            write_text(as_json, text)
+    write_json(as_json, {"trace": found.to_dict(), "fit": fitted.to_dict(deadline)})
     if as_json != "-":
         typer.echo(fitted.text(deadline))
     if channel is not None:
@@ -83,7 +77,7 @@ def on_testbed(
     channel: Channel = "constant:2",
     warm: Warm = False,
     actuation: Late = 0,
-    policy: Annotated[str, typer.Option(help=f"{', '.join(POLICIES[:-1])}, or a file of plan --save.")] = "best",
+    policy: PolicyName = "best",
     link: Annotated[str | None, typer.Option(help="What the relay does, if not the channel that was planned for: words, or trace:FILE[@period_ms], a recording.")] = None,
     episodes: Annotated[int, typer.Option("--episodes", "-n", min=2)] = 300,
     period_ms: Annotated[float | None, typer.Option("--period-ms", help="By the wall clock, a tick every so many ms; else in lock-step.")] = None,
@@ -93,13 +87,12 @@ def on_testbed(
 ) -> None:  # fmt: skip
     """A plan on a real link: plant, relay and controller as processes that talk UDP on loopback; the return beside the prediction.
 
+    Examples:
     [dim]oldlight testbed sensing_chain --channel constant:2+loss:0.1 -n 500[/dim]
     [dim]oldlight testbed sensing_chain --channel constant:2 --link trace:link.csv@20 --period-ms 20 -n 50[/dim]
     """
-    import json
-
-    from oldlight.checks import write_text
     from oldlight.control import Controller
+    from oldlight.registry import policy_of
     from oldlight.testbed import relay_of, run_testbed
 
     targets(as_json)
@@ -111,13 +104,9 @@ def on_testbed(
     chosen = said("--policy", policy_of, problem, policy)
     said("--policy", Controller, problem, chosen)
     found = run_testbed(problem, chosen, episodes=episodes, link=other, seed=seed, period_ms=period_ms, timeout=timeout)
-    if as_json is not None:
-        text = json.dumps(found.to_dict(), indent=1, ensure_ascii=False) + "\n"
-        if as_json == "-":
-            sys.stdout.write(text)
-            return
-        write_text(as_json, text)
-    typer.echo(str(found))
+    write_json(as_json, found.to_dict())
+    if as_json != "-":
+        typer.echo(str(found))
 
 
 def _positive(option: str, value: float | None) -> None:

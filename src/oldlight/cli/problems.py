@@ -12,7 +12,9 @@ from oldlight.cli.shared import (
     AsJson,
     Channel,
     Channels,
+    Episodes,
     Late,
+    PolicyName,
     Process,
     Seed,
     Warm,
@@ -27,7 +29,8 @@ from oldlight.cli.shared import (
 
 if TYPE_CHECKING:
     from oldlight.learners import LearningRun
-    from oldlight.model.problem import ImpairedMDP
+    from oldlight.planning import Solution
+    from oldlight.planning.gap import Gap
 
 
 @app.command()
@@ -47,6 +50,7 @@ def plan(
 ) -> None:  # fmt: skip
     """The best policy that can be executed behind the channel, and its value.
 
+    Examples:
     [dim]oldlight plan sensing_chain:0.8 --warm --channel constant:2 --save best.npz[/dim]
     [dim]oldlight plan gym:FrozenLake-v1@20 --channel constant:1+loss:0.2[/dim]
     """
@@ -54,25 +58,16 @@ def plan(
 
     targets(save, controller, as_json, as_csv)
     problem = problem_of(process, channel, warm, actuation)
-    found = solve(
-        problem,
-        tolerance=tolerance,
-        seconds=seconds,
-        depth=depth,
-        max_bytes=None if max_gb is None else int(max_gb * 1e9),
-    )
-    row = {
-        "process": process,
-        "channel": channel,
-        "start": "warm" if warm else "cold",
-        "value": found.value,
-        "lower": found.lower,
-        "upper": found.upper,
-        "exact": found.exact,
-        "information states": found.work.information_states,
-        "seconds": found.work.seconds,
-    }
-    show([row], f"Best executable policy of {problem.mdp!r}", as_json, as_csv)
+    memory = None if max_gb is None else int(max_gb * 1e9)
+    try:
+        found = solve(problem, tolerance=tolerance, seconds=seconds, depth=depth, max_bytes=memory)
+    except KeyboardInterrupt as stop:
+        known = getattr(stop, "partial", None)
+        if known is not None:
+            tell("Interrupted: this is what was known by then.")
+            show([_plan_row(process, channel, warm, known)], f"Bounds for {problem.mdp!r}", as_json, as_csv)
+        raise
+    show([_plan_row(process, channel, warm, found)], f"Best executable policy of {problem.mdp!r}", as_json, as_csv)
     if save is not None:
         if not hasattr(found.policy, "save"):
             raise ValueError(
@@ -83,6 +78,20 @@ def plan(
         from oldlight.control import Controller
 
         tell(f"The controller is in {Controller(problem, found.policy).save(controller)}")
+
+
+def _plan_row(process: str, channel: str, warm: bool, found: Solution) -> dict[str, Any]:
+    return {
+        "process": process,
+        "channel": channel,
+        "start": "warm" if warm else "cold",
+        "value": found.value,
+        "lower": found.lower,
+        "upper": found.upper,
+        "exact": found.exact,
+        "information states": found.work.information_states,
+        "seconds": found.work.seconds,
+    }
 
 
 @app.command()
@@ -97,58 +106,42 @@ def gap(
 ) -> None:  # fmt: skip
     """What the impairment costs: the optimal value with full information less the best executable one.
 
+    Examples:
     [dim]oldlight gap sensing_chain --warm -c constant:1 -c constant:2 -c loss:0.2 --csv prices.csv[/dim]
     """
     from oldlight.planning.gap import gap as price
 
     targets(as_json, as_csv)
-    rows = []
-    for words in channel:
-        found = price(problem_of(process, words, warm, actuation))
-        row = {
-            "process": process,
-            "channel": words,
-            "full": found.full,
-            "executable": found.impaired,
-            "gap": found.value,
-            "% of full": 100 * found.relative,
+    rows: list[dict[str, Any]] = []
+    interrupted = None
+    try:
+        for words in channel:
+            rows.append(_gap_row(process, words, price(problem_of(process, words, warm, actuation)), terms))
+    except KeyboardInterrupt as stop:
+        interrupted = stop
+        tell("Interrupted: these are the channels that were done.")
+    if rows:
+        show(rows, f"What the link costs ({'warm' if warm else 'cold'} start)", as_json, as_csv)
+    if interrupted is not None:
+        raise interrupted
+
+
+def _gap_row(process: str, channel: str, found: Gap, terms: bool) -> dict[str, Any]:
+    row = {
+        "process": process,
+        "channel": channel,
+        "full": found.full,
+        "executable": found.impaired,
+        "gap": found.gap,
+        "% of full": 100 * found.relative,
+    }
+    if terms:
+        row |= {
+            "first term": float(found.e1.sum()),
+            "second term": float(found.e2.sum()),
+            "Proposition 4": found.bound,
         }
-        if terms:
-            row |= {
-                "first term": float(found.e1.sum()),
-                "second term": float(found.e2.sum()),
-                "Proposition 4": found.bound,
-            }
-        rows.append(row)
-    show(rows, f"What the link costs ({'warm' if warm else 'cold'} start)", as_json, as_csv)
-
-
-POLICIES = ("best", "uniform", "most-likely", "qmdp", "memoryless", "open-loop", "full-information")
-
-
-def policy_of(problem: ImpairedMDP, name: str) -> Any:
-    """A named policy, or one from a file."""
-    from oldlight.model.policies import FunctionPolicy, load_policy
-    from oldlight.planning import heuristics, solve
-
-    if name == "best":
-        return solve(problem).policy
-    if name == "uniform":
-        A = problem.n_actions
-        return FunctionPolicy(partial(_always, tuple([1 / A] * A)), A)
-    if name in POLICIES:
-        return getattr(heuristics, name.replace("-", "_"))(problem)
-    from pathlib import Path
-
-    if not Path(name).exists():
-        from oldlight.registry import nearest
-
-        raise FileNotFoundError(f"{name!r} is neither a file nor a known policy{nearest(name, POLICIES)}")
-    return load_policy(name)
-
-
-def _always(chances: tuple[float, ...], info: Any) -> tuple[float, ...]:
-    return chances
+    return row
 
 
 @app.command()
@@ -157,18 +150,20 @@ def simulate(
     channel: Channel = "none",
     warm: Warm = False,
     actuation: Late = 0,
-    policy: Annotated[str, typer.Option(help=f"{', '.join(POLICIES)}, or a file of plan --save.")] = "best",
-    episodes: Annotated[int, typer.Option("--episodes", "-n", min=1)] = 100_000,
+    policy: PolicyName = "best",
+    episodes: Episodes = 100_000,
     seed: Seed = 0,
     as_json: AsJson = None,
     as_csv: AsCsv = None,
 ) -> None:
     """Play episodes through the link; the mean return with its 95% interval, beside the exact value where there is one.
 
+    Examples:
     [dim]oldlight simulate sensing_chain --warm -c constant:2 --policy memoryless -n 1000000[/dim]
     """
     from oldlight.model.policies import MarkovPolicy
     from oldlight.planning.evaluation import evaluate
+    from oldlight.registry import policy_of
     from oldlight.simulation import simulate as play
 
     problem = problem_of(process, channel, warm, actuation)
@@ -194,7 +189,7 @@ def learn(
     warm: Warm = False,
     learner: Annotated[list[str], typer.Option("--learner", "-l", help="A name of `oldlight list` or module:Class; several for a comparison.")] = ["DelayedUCBVI"],  # noqa: B006
     option: Annotated[list[str], typer.Option("--option", "-o", help="key=value for every learner that has it, e.g. -o pooled=true -o c=0.05")] = [],  # noqa: B006
-    episodes: Annotated[int, typer.Option("--episodes", "-n", min=1)] = 2_000,
+    episodes: Episodes = 2_000,
     seeds: Annotated[int, typer.Option(min=1, help="How many runs; the unit of the ± below.")] = 3,
     seed: Seed = 0,
     every: Annotated[int, typer.Option(min=1, help="Value the policy of every n-th episode only.")] = 10,
@@ -209,6 +204,7 @@ def learn(
 ) -> None:  # fmt: skip
     """Run learners and measure their regret against the best executable policy.
 
+    Examples:
     [dim]oldlight learn sensing_chain --warm -c constant:2 -l DelayedUCBVI -l PosteriorSampling -o pooled=true --plot regret.png[/dim]
     """
     from pathlib import Path
@@ -277,7 +273,7 @@ def _regret_row(name: str, runs: list[LearningRun]) -> dict[str, Any]:
         "runs": len(runs),
         "regret": float(np.mean(last)),
         "± sd over seeds": float(np.std(last, ddof=1)) if len(last) > 1 else None,
-        "last gap %": float(100 * np.mean([run.gaps[-1] for run in runs]) / abs(best)) if best else None,
+        "last gap %": float(100 * np.mean([run.shortfalls[-1] for run in runs]) / abs(best)) if best else None,
         "best value": best,
         "episodes/s": float(1 / np.mean([np.median(run.seconds) for run in runs])),
     }
@@ -321,9 +317,10 @@ def _option(item: str) -> tuple[str, Any]:
 
 @app.command("list")
 def list_() -> None:
-    """Processes, channels, learners and policies that have a name here.
+    """Processes, channels, learners, policies and environments that have a name here.
 
-    [dim]oldlight list [/dim]
+    Examples:
+    [dim]oldlight list[/dim]
     """
     import inspect
 
@@ -331,6 +328,7 @@ def list_() -> None:
 
     from oldlight import learners
     from oldlight import registry as words
+    from oldlight.envs.registration import NAMES
 
     def first_line(thing: Any) -> str:
         return (inspect.getdoc(thing) or "").partition("\n")[0]
@@ -342,7 +340,8 @@ def list_() -> None:
         "processes": [(name, arguments(make), first_line(make)) for name, make in words.INSTANCES.items()],
         "channels": [(f"{kind}:{form}" if form else kind, "", words.MEANING[kind]) for kind, form in words.FORMS.items()],
         "learners": [(n, arguments(getattr(learners, n)), first_line(getattr(learners, n))) for n in words.learner_names()],
-        "policies": [(name, "", "for simulate --policy") for name in POLICIES],
+        "environments of Gymnasium": [(f"oldlight/{name}-v0", "", f"oldlight.instances.{f}" if f else "any process: mdp=") for name, f in NAMES.items()],
+        "policies": [(name, "", first_line(words.policy_maker(name))) for name in words.POLICIES],
     }  # fmt: skip
     for title, rows in parts.items():
         width = 3 if any(row[1] for row in rows) else 2

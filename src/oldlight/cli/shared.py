@@ -42,8 +42,13 @@ Channels = Annotated[
 Warm = Annotated[
     bool, typer.Option("--warm", help="Start from a known past, actions until then uniform, as in the paper's study.")
 ]
+PolicyName = Annotated[
+    str,
+    typer.Option("--policy", help="A name of `oldlight list`, module:function of a problem, or a file of plan --save."),
+]
 Late = Annotated[int, typer.Option("--actuation", min=0, help="Actions take effect this many steps late.")]
-Seed = Annotated[int, typer.Option("--seed", "-s", min=0, help="Decides everything that is drawn.")]
+Seed = Annotated[int, typer.Option("--seed", "-s", min=0, help="Random seed.")]
+Episodes = Annotated[int, typer.Option("--episodes", "-n", min=1, help="How many episodes.")]
 AsJson = Annotated[
     str | None, typer.Option("--json", metavar="FILE", help='Write the rows as JSON; "-": to the terminal.')
 ]
@@ -92,13 +97,28 @@ def finite(value: Any) -> Any:
     return None if isinstance(value, float) and not math.isfinite(value) else value
 
 
+def write_json(target: str | None, data: Any) -> None:
+    """Write plain values as JSON, where --json asks for it."""
+    import json
+
+    if target is not None:
+        write_out(target, json.dumps(data, indent=1, ensure_ascii=False) + "\n")
+
+
+def write_out(target: str | None, text: str) -> None:
+    """Write to a file; "-": to the terminal; None: nowhere."""
+    from oldlight.checks import write_text
+
+    if target == "-":
+        sys.stdout.write(text)
+    elif target is not None:
+        write_text(target, text)
+
+
 def show(rows: list[dict[str, Any]], title: str, as_json: str | None, as_csv: str | None) -> None:
     """The rows as a table, unless they go to the terminal for a program; and to the files."""
     import csv
     import io
-    import json
-
-    from oldlight.checks import write_text
 
     rows = [{key: finite(value) for key, value in row.items()} for row in rows]
     columns = list(dict.fromkeys(key for row in rows for key in row))
@@ -106,11 +126,8 @@ def show(rows: list[dict[str, Any]], title: str, as_json: str | None, as_csv: st
     writer = csv.DictWriter(text, columns, lineterminator="\n")
     writer.writeheader()
     writer.writerows(rows)
-    for target, body in ((as_json, json.dumps(rows, indent=1, ensure_ascii=False) + "\n"), (as_csv, text.getvalue())):
-        if target == "-":
-            sys.stdout.write(body)
-        elif target is not None:
-            write_text(target, body)
+    write_json(as_json, rows)
+    write_out(as_csv, text.getvalue())
     if "-" in (as_json, as_csv):
         return
     from rich.table import Table

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import sys
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -12,6 +13,7 @@ from oldlight.cli.shared import (
     app,
     said,
     tell,
+    write_json,
 )
 
 if TYPE_CHECKING:
@@ -27,14 +29,20 @@ Workers = Annotated[
 Retry = Annotated[bool, typer.Option("--retry-failed", help="Try again what failed before.")]
 
 
-def _run(study: Any, out: str, engine: str, scheduler: str | None, workers: int | None, retry: bool) -> Any:
+def _run(study: Any, out: str, engine: Any, scheduler: str | None, workers: int | None, retry: bool) -> Any:
     from oldlight.checks import one_of
     from oldlight.studies import run_study
+    from oldlight.studies import status as status_of
 
     said("--engine", one_of, "engine", engine, ("local", "dask"))
     if scheduler is not None and engine != "dask":
         raise typer.BadParameter("only --engine dask has a scheduler", param_hint="--scheduler")
-    now = run_study(study, out, engine=engine, scheduler=scheduler, workers=workers, retry_failed=retry)
+    try:
+        now = run_study(study, out, engine=engine, scheduler=scheduler, workers=workers, retry_failed=retry)
+    except KeyboardInterrupt:
+        with contextlib.suppress(OSError, ValueError):  # it had not begun
+            tell(f"{status_of(out)}. The same command goes on from there.")
+        raise
     tell(str(now))
     for failure in now.failed[:5]:
         tell(f"  failed: {failure.name}: {failure.error}")
@@ -56,6 +64,7 @@ def run(
 
     A study that names code (module:name) runs it. The mark guards against accidents: only what has @oldlight.registered before it, or derives from a class of oldlight's, may be named. --trust guards against strangers: before anything is imported for a study from a folder that has not been trusted yet, you are asked on a terminal, and need --trust elsewhere.
 
+    Examples:
     [dim]oldlight run study.toml[/dim]
     [dim]oldlight run study.toml --engine dask --scheduler tcp://10.0.0.1:8786[/dim]
     """
@@ -121,27 +130,21 @@ def status(
 ) -> None:
     """How far a study is: done, running, failed, waiting; also while it runs.
 
+    Examples:
     [dim]oldlight status runs/study[/dim]
     """
     import dataclasses
-    import json
 
     need_extra("pydantic", "pyarrow")
     from oldlight.studies import status as status_of
 
     now = said("RUNS", status_of, folder)
     if as_json is not None:
-        text = json.dumps(dataclasses.asdict(now), indent=1, ensure_ascii=False) + "\n"
-        if as_json == "-":
-            sys.stdout.write(text)
-        else:
-            from oldlight.checks import write_text
-
-            write_text(as_json, text)
+        write_json(as_json, dataclasses.asdict(now))
         return
     typer.echo(str(now))
-    for cell in now.running:
-        typer.echo(f"  running: {cell.name}: {cell.episodes:,} of {cell.of:,} episodes, {cell.seconds:.0f} s")
+    for job in now.running:
+        typer.echo(f"  running: {job.name}: {job.episodes:,} of {job.of:,} episodes, {job.seconds:.0f} s")
     for failure in now.failed:
         typer.echo(f"  failed: {failure.name}: {failure.error} ({failure.file})")
     for file in now.damaged:
@@ -156,6 +159,7 @@ def report(
 ) -> None:  # fmt: skip
     """One HTML page of a study's results, and each figure as SVG and PDF beside it.
 
+    Examples:
     [dim]oldlight report runs/study --out page/index.html[/dim]
     """
     from pathlib import Path
@@ -179,6 +183,7 @@ def paper(
 ) -> None:  # fmt: skip
     """The paper's study: Section 6 reproduced, the exact values beside it, what the paper has no experiment for; and its page.
 
+    Examples:
     [dim]oldlight paper --quick[/dim]
     """
     from pathlib import Path

@@ -1,6 +1,6 @@
 """Where a controller looks up what to do: a table, sequences, or a policy that is asked; `link_choice` has what follows nodes.
 
-Each has `choose()`, the action at the information state of its memory. `oldlight.control` says what is done where the plan has
+Each has `choose()`, the action at the information state of its memory. `oldlight.control.controller` describes what is done where the plan has
 no place for that state; here the three cases are counted: the nearest wait, a state counted along, an observation held back.
 """
 
@@ -18,7 +18,7 @@ from oldlight.control.memory import Memory
 from oldlight.control.policy_arrays import ACTIONS, ASKED, CHANCES, NODES, SEQUENCES, Tables
 from oldlight.control.report import Report
 from oldlight.model.link_tables import link_arrays
-from oldlight.model.policies import as_chances
+from oldlight.model.policies import as_probabilities
 
 
 class FromTable:
@@ -149,14 +149,14 @@ class Asked:
 
     def choose(self) -> int:
         info = self.memory.information
-        chances = as_chances(self.policy.probabilities(info), self.n_actions, f"the policy at {tuple(info)}")
-        return bisect_right(_running(chances).tolist(), self.generator.random())
+        mix = as_probabilities(self.policy.probabilities(info), self.n_actions, f"the policy at {tuple(info)}")
+        return bisect_right(_running(mix).tolist(), self.generator.random())
 
 
-def _running(chances: Any) -> Any:
+def _running(mix: Any) -> Any:
     """Running sums along the last axis; from the last positive entry on, more than any draw."""
-    total = np.cumsum(chances, axis=-1)
-    after = np.cumsum(chances[..., ::-1], axis=-1)[..., ::-1] - chances  # what is left after each
+    total = np.cumsum(mix, axis=-1)
+    after = np.cumsum(mix[..., ::-1], axis=-1)[..., ::-1] - mix  # what is left after each
     return np.where(after <= 0, 2.0, total)
 
 

@@ -5,21 +5,21 @@
     controller.observe(step=0, state=4)     # a message has arrived: the process was in state 4 at step 0
     action = controller.act()               # the action of this tick; the clock moves on to the next
 
-**Ticks.** `act()` decides for the current tick and moves the clock one on. `tick(k)` says which tick it is, before the messages of
+**Ticks.** `act()` decides for the current tick and moves the clock one on. `tick(k)` sets which tick it is, before the messages of
 that tick are fed; `act(k)` is `tick(k)` and `act()` in one. A *repeated* tick (the one just decided) gets the same action again,
 for it may have been carried out. At *skipped* ticks the process is taken to have repeated the action before (or to have done
-`skipped=a`); `did(step, action)` tells the controller what was really done, where it was something else. With late actions the
+`skipped=a`); `did(step, action)` reports what was really done, where it was something else. With late actions the
 action of tick k acts at step k + actuation.
 
 **Messages** may come late, twice, in any order, or never. What counts is the newest step seen, t, and the tick at which it came.
 So the information state is τ = (t, s_t, actions since, ticks waited since it came), and `act` is the policy's action there. An
-observation older than the newest is kept for learning (`episode`), not for acting. A loss that is known is told by `lost`; it
+observation older than the newest is kept for learning (`episode`), not for acting. A loss that is known is reported by `lost`; it
 changes nothing in what is done, because a plan for a link that loses is a plan for silence; only a plan that was made by the nodes of
 the link's automaton (`solve` behind `PacketChannel`, `BurstyLoss`, `Lossy` of a random delay ..) reads it, as it reads every other
 message that comes, older ones and repeated ones too: they tell of the link.
 
-**Nonsense** is refused by a ValueError that says what is allowed, and changes nothing: a message from the future, a state that does
-not exist, two different states for one step, a clock that runs backwards. It is counted; go on with the next message.
+**Impossible messages** are refused by a ValueError that names what is allowed, and change nothing: a message from the future, a state that does
+not exist, two different states for one step, a clock that runs backwards. They are counted; go on with the next message.
 
 **When the link does what the plan did not expect**, the information state has no place in the plan. Then, in this order:
 1. the same state and queue, with the nearest wait (or the likeliest node of the link with this age) that has a place;
@@ -59,12 +59,30 @@ LEAP = 100_000  # ticks that may be skipped at once
 
 
 class Controller:
-    """`policy` on `problem`, event by event; see the module's text.
+    """A policy on a problem, event by event; see the module's text.
 
-    policy: a TablePolicy, BlackoutPolicy or LinkPolicy (what `solve` and the learners' `policy()` give), or any other executable policy,
-        which is then asked at every tick.
-    skipped: what the process does at a tick that nobody decided: this action, or if None the action before (the first, before
-        any). seed: for a policy that randomises.
+    Parameters
+    ----------
+    problem : ImpairedMDP
+        The process and its channel.
+    policy : Policy
+        A TablePolicy, BlackoutPolicy or LinkPolicy (what `solve` and the learners' `policy()` return), or any other executable policy, which is then
+        asked at every tick.
+    skipped : int, optional
+        What the process does at a tick that nobody decided: this action, or if None the action before (the first, before any).
+    seed : int, optional
+        Random seed for a policy that randomises.
+
+    Examples
+    --------
+    >>> import oldlight as ol
+    >>> problem = ol.ImpairedMDP(ol.instances.sensing_chain(0.8), "constant:1")
+    >>> controller = ol.Controller(problem, ol.solve(problem).policy)
+    >>> controller.act(), controller.step  # nothing has arrived yet
+    (2, 1)
+    >>> controller.observe(step=0, state=15)
+    >>> problem.mdp.actions[controller.act()]
+    'left'
     """
 
     def __init__(
@@ -117,7 +135,7 @@ class Controller:
 
     def episode(self, problem: ImpairedMDP) -> Episode:
         """What this episode has revealed so far, as learners take it (`learner.see`): every step that has been acted on. States
-        that never came are −1, like lost ones. `problem` says what the rewards were."""
+        that never came are −1, like lost ones. `problem` has the rewards."""
         checked_problem(problem, "Controller.episode")
         self._must_have_begun()
         memory, warmup = self._memory, self.tables.warmup
@@ -168,7 +186,7 @@ class Controller:
         if i in memory.seen:
             before = memory.seen[i][0]
             if before != s:
-                raise self._no(f"the observation of step {i} said state {before}, now it says {s}; the first is kept")
+                raise self._no(f"the observation of step {i} had state {before}, now it has {s}; the first is kept")
             memory.hear(i)
             report.duplicates += 1
         elif i < memory.base:

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import random
 from bisect import bisect_right
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
@@ -21,7 +22,7 @@ from oldlight.model.channels.automaton import NOTHING_NEWER, ChannelAutomaton, N
 from oldlight.model.channels.pmfs import running_sums
 from oldlight.model.link_information import LinkInformation
 from oldlight.model.link_tables import ROOT, SAME, LinkTables, heard_of
-from oldlight.model.policies import as_chances
+from oldlight.model.policies import as_probabilities
 
 LOST_TRACK = -1
 KNOWN_LAWS = 100_000  # decisions on laws that are kept
@@ -34,9 +35,7 @@ class LinkMemory(Memory):
         self._start = nodes
         self._by_age = {(n, age): target for n, age, target in arrays["ticks"].tolist()}
         news, said = arrays["news"].tolist(), arrays["said"].tolist()
-        self._by_news = {
-            (row[0], heard_of(said[row[2] : after[2]])): row[1] for row, after in zip(news, news[1:], strict=False)
-        }
+        self._by_news = {(row[0], heard_of(said[row[2] : after[2]])): row[1] for row, after in pairwise(news)}
         super().__init__(tables, longest, 0)
 
     def begin(self, actions: list[int]) -> None:
@@ -92,7 +91,7 @@ class FromLink:
             row[length] = max(row.get(length, (-1.0, 0)), (float(link.prior[b]), node))
         self.laws: dict[tuple[int, int], list[tuple[NDArray[np.float64], int]]] = {}
         S = len(link.initial)
-        for (b, code, action, first), (*_, end) in zip(link.beliefs.tolist(), link.beliefs[1:].tolist(), strict=False):
+        for (b, code, action, first), (*_, end) in pairwise(link.beliefs.tolist()):
             law = np.zeros(S)
             law[link.support[first:end]] = link.mass[first:end]
             self.laws.setdefault((b, code), []).append((law, action))
@@ -163,8 +162,8 @@ class FromLink:
         """The nearest younger step that has a place, its state counted along; else the nearest older one."""
         memory, places = self.memory, self.likely[self.memory.h]
         h = memory.h
-        ages = sorted(L for L in places if L != ROOT)
-        younger, older = [L for L in ages if L < length], [L for L in ages if L >= length]
+        ages = sorted(age for age in places if age != ROOT)
+        younger, older = [age for age in ages if age < length], [age for age in ages if age >= length]
         if not ages:
             self.report.held_back += 1
             memory.node = places[ROOT][1]
@@ -183,7 +182,13 @@ class AskedByNode:
     """Any policy of `LinkInformation`, asked at every tick."""
 
     def __init__(
-        self, tables: Any, automaton: ChannelAutomaton, arrays: Any, policy: Any, report: Report, generator: random.Random
+        self,
+        tables: Any,
+        automaton: ChannelAutomaton,
+        arrays: Any,
+        policy: Any,
+        report: Report,
+        generator: random.Random,
     ) -> None:
         self.policy, self.names, self.report, self.generator = policy, automaton.nodes, report, generator
         self.n_actions = tables.n_actions
@@ -206,7 +211,7 @@ class AskedByNode:
             age = None if memory.nothing else memory.h - memory.t
             memory.node = here.get(age, here["any"])[1]
         info = self.information
-        chances = as_chances(self.policy.probabilities(info), self.n_actions, f"the policy at {tuple(info)}")
+        chances = as_probabilities(self.policy.probabilities(info), self.n_actions, f"the policy at {tuple(info)}")
         return bisect_right(running_sums(chances).tolist(), self.generator.random())
 
 

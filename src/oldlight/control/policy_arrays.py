@@ -39,20 +39,12 @@ from numpy.typing import NDArray
 
 from oldlight import checks, files
 from oldlight.model.channels.automaton import ChannelAutomaton
-from oldlight.model.information import Layout
+from oldlight.model.information import Layout, same_layout
 from oldlight.model.link_information import PolicyOfNodes
 from oldlight.model.link_tables import LinkTables
 from oldlight.model.mdp import TabularMDP
-from oldlight.model.policies import (
-    BlackoutPolicy,
-    MarkovPolicy,
-    TablePolicy,
-    is_power,
-    made_for_another,
-    not_a_policy,
-    places,
-    same_layout,
-)
+from oldlight.model.policies import BlackoutPolicy, MarkovPolicy, TablePolicy, made_for_another, not_a_policy
+from oldlight.model.policy_files import places
 from oldlight.model.problem import ImpairedMDP, checked_problem
 
 Ints = NDArray[np.int64]
@@ -70,7 +62,7 @@ class Tables:
     "asked" (no table; automaton: of the link, if the policy is asked with its nodes).
     offset[h, m, δ], root[h]: where the blocks of a table begin, −1 where there is none. late: the constant delay of sequences.
     likely[h, s, a]: the most likely next state (one h if it does not matter); first_state: the most likely one of step −warmup.
-    hold: where the plan's clock stands still, −1 for an episode that ends at H; why_it_ends says why.
+    hold: where the plan's clock stands still, −1 for an episode that ends at H; why_it_ends is the reason.
     """
 
     kind: str
@@ -142,7 +134,9 @@ class Tables:
             u, bound = (float(x) for x in held.array("bound", "f", (2,)))
             what = checks.one_of("policy", held.words("policy", 100), (ACTIONS, CHANCES, SEQUENCES, NODES))
             shape = {ACTIONS: (None,), CHANCES: (None, A), SEQUENCES: (None, S, None, H), NODES: (0,)}[what]
-            blocks: tuple[files.Shape, ...] = ((0,), (0,)) if what in (SEQUENCES, NODES) else ((None, None, None), (None,))
+            blocks: tuple[files.Shape, ...] = (
+                ((0,), (0,)) if what in (SEQUENCES, NODES) else ((None, None, None), (None,))
+            )
             found = cls(
                 kind=what, horizon=H, n_states=S, n_actions=A, warmup=warmup,
                 pending=tuple(held.array("pending", "iu", (None,)).tolist()),
@@ -185,7 +179,7 @@ class Tables:
         if self.kind == SEQUENCES:
             rows, states, queues, steps = table.shape
             yield "table", (rows, states, steps) == (H + 1 if self.hold < 0 else 2, S, H)
-            yield "table", is_power(queues, A, self.late)
+            yield "table", checks.is_power(queues, A, self.late)
             return
         times = H if self.hold < 0 else self.hold + 1
         yield "offset", len(self.offset) == times
@@ -233,7 +227,7 @@ def tables_of(problem: ImpairedMDP, policy: Any) -> Tables:
     if isinstance(policy, TablePolicy):
         if problem.arrival_probability is not None or not same_layout(policy.layout, Layout.of(problem)):
             raise made_for_another(policy, problem)
-        kind, body = (ACTIONS, policy.actions) if policy.actions is not None else (CHANCES, policy.chances)
+        kind, body = (ACTIONS, policy.actions) if policy.actions is not None else (CHANCES, policy.action_probabilities)
         assert body is not None
         offset, root = policy.layout.offset, policy.layout.root
         if hold >= 0:
@@ -253,7 +247,9 @@ def tables_of(problem: ImpairedMDP, policy: Any) -> Tables:
 
 def _of_nodes(problem: ImpairedMDP, policy: Any, parts: dict[str, Any]) -> Tables:
     """A policy that reads the nodes of the link's automaton: its tables, or the automaton to ask it by."""
-    if isinstance(policy, TablePolicy | BlackoutPolicy) or (isinstance(policy, PolicyOfNodes) and not policy.fits(problem)):
+    if isinstance(policy, TablePolicy | BlackoutPolicy) or (
+        isinstance(policy, PolicyOfNodes) and not policy.fits(problem)
+    ):
         raise made_for_another(policy, problem)
     if not hasattr(policy, "probabilities"):
         raise not_a_policy(policy)

@@ -17,15 +17,17 @@ Tabular environments show the clock too: with a finite horizon the best action d
 from __future__ import annotations
 
 import contextlib
-from typing import Any
+from typing import Any, Literal, TypeAlias
 
 import numpy as np
 
 from oldlight import checks
 from oldlight.model.channels import Channel
 from oldlight.own_code import registered
-from oldlight.studies.cells import Environment
+from oldlight.studies.jobs import Environment
 
+Algorithm: TypeAlias = Literal["DQN", "PPO"]
+Observation: TypeAlias = Literal["full", "augmented", "newest"]
 OBSERVATIONS = ("full", "augmented", "newest")
 SETTINGS: dict[str, dict[str, Any]] = {  # where they differ from the library's defaults: small problems, one core
     "PPO": {"n_steps": 512, "batch_size": 128, "n_epochs": 10, "gae_lambda": 0.95, "ent_coef": 0.01, "learning_rate": 1e-3},
@@ -35,7 +37,7 @@ SETTINGS: dict[str, dict[str, Any]] = {  # where they differ from the library's 
 
 
 def make(
-    env: str, channel: Channel | str, observation: str, *, seed: int | None = None, copies: int | None = None
+    env: str, channel: Channel | str, observation: Observation, *, seed: int | None = None, copies: int | None = None
 ) -> Any:
     """The environment `env` (an id of Gymnasium's registry) behind `channel`, as one vector; see the module's text.
 
@@ -71,8 +73,8 @@ def train(
     problem: Environment,
     seed: int,
     *,
-    algorithm: str = "PPO",
-    observation: str = "augmented",
+    algorithm: Algorithm = "PPO",
+    observation: Observation = "augmented",
     steps: int = 40_000,
     points: int = 20,
     test_episodes: int = 100,
@@ -105,8 +107,8 @@ def train(
 def refuse(
     problem: Any,
     *,
-    algorithm: str = "PPO",
-    observation: str = "augmented",
+    algorithm: Algorithm = "PPO",
+    observation: Observation = "augmented",
     settings: dict[str, Any] | None = None,
     **numbers: int,
 ) -> None:
@@ -125,7 +127,7 @@ def _at_least_one(**numbers: int) -> None:
 
 
 def _begun(
-    problem: Any, luck: int | None, algorithm: str, observation: str, settings: dict[str, Any] | None
+    problem: Any, luck: int | None, algorithm: Algorithm, observation: Observation, settings: dict[str, Any] | None
 ) -> tuple[Any, Any]:
     """A model that has learnt nothing yet, and its environment; without `luck` no generator is touched."""
     checks.one_of("algorithm", algorithm, tuple(SETTINGS))
@@ -149,7 +151,7 @@ def _begun(
 class Exam:
     """Episodes of the greedy policy behind the same link: of a tabular environment all at once, compiled; else one by one."""
 
-    def __init__(self, problem: Environment, observation: str, episodes: int, seed: int) -> None:
+    def __init__(self, problem: Environment, observation: Observation, episodes: int, seed: int) -> None:
         self.episodes = episodes
         self.many = tabular(problem.id)
         self.env = make(problem.id, problem.channel, observation, seed=seed, copies=episodes if self.many else None)

@@ -27,7 +27,7 @@ from oldlight.model.episode import Episode
 from oldlight.model.information import Information, Layout
 from oldlight.model.link_information import LinkInformation, NodeFollower
 from oldlight.model.mdp import TabularMDP
-from oldlight.model.policies import Policy, as_chances, not_a_policy
+from oldlight.model.policies import Policy, as_probabilities, not_a_policy
 from oldlight.model.problem import ImpairedMDP
 from oldlight.simulation.link_episodes import by_automaton
 
@@ -35,7 +35,28 @@ Floats = NDArray[np.float64]
 
 
 def information(shown: Mapping[str, Any], time: int) -> Information:
-    """τ_h from the Dict, at the step h = `time` that the next action will act on. All actions since must be shown."""
+    """τ_h from the Dict that an environment behind a link shows.
+
+    Parameters
+    ----------
+    shown : mapping
+        The observation. All actions since the newest visible step must be in it.
+    time : int
+        h, the step that the next action will act on.
+
+    Returns
+    -------
+    Information
+        What the agent knows.
+
+    Examples
+    --------
+    >>> import oldlight as ol
+    >>> env = ol.envs.TabularEnv("sensing_chain:0.8", channel="constant:1")
+    >>> shown, _ = env.reset(seed=0)
+    >>> ol.envs.information(shown, 0)
+    Information(h=0, t=None, state=None, queue=(), waited=1)
+    """
     age = int(shown["age"][0])
     queue = [] if age == 0 else [int(a) for a in shown["actions"][-age:]] if "actions" in shown else None
     if queue is None or len(queue) < age:
@@ -96,7 +117,7 @@ class _Stage:
                 if follower is not None:
                     node = problem.automaton.nodes[follower.hear(*_heard(info, shown, now))]
                     known = LinkInformation(now + ahead, node, known.t, known.state, known.queue)
-                chances = as_chances(policy.probabilities(known), A, f"the policy at {tuple(known)}")
+                chances = as_probabilities(policy.probabilities(known), A, f"the policy at {tuple(known)}")
                 a = int(chances.argmax()) if chances.max() == 1.0 else int(rng.choice(A, p=chances / chances.sum()))
             shown, reward, terminated, truncated, info = self.env.step(a)
             earned += float(reward)
@@ -142,9 +163,34 @@ def learn_in(
     problem: ImpairedMDP | None = None,
     failure: float = 0.1,
 ) -> Floats:
-    """Let `learner` act and learn in `env` for `episodes` episodes; the return of each.
+    """Let a learner act and learn in an environment.
 
-    problem: what the learner is told about (its transitions are not); by default that of the environment's own table.
+    Parameters
+    ----------
+    env : gymnasium.Env
+        `oldlight/...-v0` with a channel, or an environment in `ImpairedObservation`.
+    learner : learner
+        As `oldlight.learn` takes it.
+    episodes : int
+        How many.
+    seed : int
+        Random seed.
+    problem : ImpairedMDP, optional
+        What the learner knows about (but its transitions); by default that of the environment's own table.
+    failure : float
+        γ, the failure probability of the bonuses.
+
+    Returns
+    -------
+    ndarray, shape (episodes,)
+        The return of each episode.
+
+    Examples
+    --------
+    >>> import oldlight as ol
+    >>> env = ol.envs.TabularEnv("center_chain:0.8", channel="constant:1")
+    >>> ol.envs.learn_in(env, ol.learners.DelayedUCBVI(), 5, seed=0).shape
+    (5,)
     """
     K = checks.whole("episodes", episodes, least=1)
     stage = _Stage(env, problem)
@@ -162,7 +208,33 @@ def learn_in(
 def play(
     env: gym.Env[Any, Any], policy: Policy, episodes: int, *, seed: int, problem: ImpairedMDP | None = None
 ) -> Floats:
-    """Play `policy`, a function of what is known, in `env` for `episodes` episodes; the return of each."""
+    """Play a policy in an environment.
+
+    Parameters
+    ----------
+    env : gymnasium.Env
+        As `learn_in` takes it.
+    policy : Policy
+        A function of what is known.
+    episodes : int
+        How many.
+    seed : int
+        Random seed.
+    problem : ImpairedMDP, optional
+        That of the environment's own table if None.
+
+    Returns
+    -------
+    ndarray, shape (episodes,)
+        The return of each episode.
+
+    Examples
+    --------
+    >>> import oldlight as ol
+    >>> env = ol.envs.TabularEnv("dichotomy:2", channel="constant:2")
+    >>> ol.envs.play(env, ol.solve(env.problem).policy, 4, seed=0).tolist()
+    [1.0, 1.0, 1.0, 1.0]
+    """
     if not hasattr(policy, "probabilities"):
         raise not_a_policy(policy)
     stage, rng = _Stage(env, problem), np.random.default_rng([checks.whole("seed", seed), 1])

@@ -13,7 +13,7 @@ what it has done since. An image is not made a vector: see `IMAGE`. Each class t
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal
 
 import gymnasium as gym
 import numpy as np
@@ -139,9 +139,28 @@ class _Part:
 
 
 class AugmentedObservation(gym.ObservationWrapper[Any, Any, Any], RecordConstructorArgs):
-    """One environment's Dict as one vector; see the module's text. `channel` is that of the environment inside."""
+    """One environment's Dict as one vector; see the module's text.
 
-    def __init__(self, env: gym.Env[Any, Any], kind: str = "box", keys: Sequence[str] | None = None) -> None:
+    Parameters
+    ----------
+    env : gymnasium.Env
+        An environment behind a link; its `channel` can be read and set here too.
+    kind : "box" or "multidiscrete"
+        The space of the vector.
+    keys : sequence of str, optional
+        The entries that are used; all if None.
+
+    Examples
+    --------
+    >>> import oldlight as ol
+    >>> inside = ol.envs.TabularEnv("sensing_chain:0.8", channel="constant:1")
+    >>> ol.envs.AugmentedObservation(inside, keys=["observation", "seen"]).observation_space.shape
+    (23,)
+    """
+
+    def __init__(
+        self, env: gym.Env[Any, Any], kind: Literal["box", "multidiscrete"] = "box", keys: Sequence[str] | None = None
+    ) -> None:
         if isinstance(env, VectorEnv):
             raise TypeError(
                 "AugmentedObservation wraps one environment; for a vector there is AugmentedVectorObservation"
@@ -153,6 +172,7 @@ class AugmentedObservation(gym.ObservationWrapper[Any, Any, Any], RecordConstruc
 
     @property
     def channel(self) -> Any:
+        """That of the environment inside."""
         return self.env.get_wrapper_attr("channel")
 
     @channel.setter
@@ -165,9 +185,31 @@ class AugmentedObservation(gym.ObservationWrapper[Any, Any, Any], RecordConstruc
 
 
 class AugmentedVectorObservation(_VectorWrapper, RecordConstructorArgs):
-    """A vector environment's Dict as one matrix, in all three autoreset modes; see the module's text."""
+    """A vector environment's Dict as one matrix, in all three autoreset modes; see the module's text.
 
-    def __init__(self, env: VectorEnv[Any, Any, Any], kind: str = "box", keys: Sequence[str] | None = None) -> None:
+    Parameters
+    ----------
+    env : gymnasium.vector.VectorEnv
+        A vector environment behind a link.
+    kind : "box" or "multidiscrete"
+        The space of each row.
+    keys : sequence of str, optional
+        The entries that are used; all if None.
+
+    Examples
+    --------
+    >>> import oldlight as ol
+    >>> inside = ol.envs.TabularVectorEnv("sensing_chain:0.8", num_envs=3, channel="constant:1")
+    >>> ol.envs.AugmentedVectorObservation(inside, keys=["observation", "seen"]).observation_space.shape
+    (3, 23)
+    """
+
+    def __init__(
+        self,
+        env: VectorEnv[Any, Any, Any],
+        kind: Literal["box", "multidiscrete"] = "box",
+        keys: Sequence[str] | None = None,
+    ) -> None:
         RecordConstructorArgs.__init__(self, kind=kind, keys=None if keys is None else list(keys))
         VectorWrapper.__init__(self, env)
         self._flattening = Flattening(env.single_observation_space, kind, keys)

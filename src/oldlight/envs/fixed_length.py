@@ -17,7 +17,24 @@ from oldlight.envs.observation_view import copied
 
 
 class FixedLength(gym.Wrapper[Any, Any, Any, Any], RecordConstructorArgs):
-    """`env` for `horizon` steps, whether or not it ends before."""
+    """An environment for `horizon` steps, whether or not it ends before.
+
+    Parameters
+    ----------
+    env : gymnasium.Env
+        The environment.
+    horizon : int
+        H.
+
+    Examples
+    --------
+    >>> import gymnasium as gym
+    >>> from oldlight.envs import FixedLength
+    >>> env = FixedLength(gym.make("FrozenLake-v1"), horizon=3)
+    >>> _ = env.reset(seed=0)
+    >>> [env.step(0)[2] for _ in range(3)]
+    [False, False, True]
+    """
 
     def __init__(self, env: gym.Env[Any, Any], horizon: int) -> None:
         RecordConstructorArgs.__init__(self, horizon=horizon)

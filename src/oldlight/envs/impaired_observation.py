@@ -47,7 +47,7 @@ from oldlight.envs.actions import as_action, first_action, fitted
 from oldlight.envs.fixed_length import FixedLength
 from oldlight.envs.observation_view import ObservationView, copied
 from oldlight.envs.outside import take_channel, wrappers_around
-from oldlight.envs.tabular_setup import PLACES, REWARDS, as_data
+from oldlight.envs.tabular_setup import PLACES, REWARDS, Rewards, as_data
 from oldlight.envs.typical_age import STEPS, typical_age
 from oldlight.model.channels import Channel
 from oldlight.registry import channel_of
@@ -76,7 +76,7 @@ class ImpairedObservation(gym.Wrapper[Any, Any, Any, Any], RecordConstructorArgs
         env: gym.Env[Any, Any],
         channel: Channel | Mapping[str, Any] | str,
         *,
-        rewards: str = "immediate",
+        rewards: Rewards = "immediate",
         actuation: int = 0,
         pending: Sequence[Any] | None = None,
         in_order: bool = True,

@@ -8,12 +8,40 @@ from __future__ import annotations
 
 from typing import Any
 
-NAMES = ("CenterChain", "SensingChain", "Dichotomy", "HardTree", "Tabular")
+NAMES: dict[str, str | None] = {  # of the environments, and of their function in `oldlight.instances`: the one list
+    "CenterChain": "center_chain",
+    "SensingChain": "sensing_chain",
+    "Dichotomy": "dichotomy",
+    "HardTree": "hard_tree",
+    "Tabular": None,  # any process: mdp=
+}
 DEFAULTS: dict[str, dict[str, Any]] = {"Dichotomy": {"d": 2}, "Tabular": {"mdp": "sensing_chain:0.8"}}
 
 
+def named_classes(base: type, suffix: str, module: str) -> dict[str, type]:
+    """A subclass of `base` for each environment that has a function in `oldlight.instances`, which is its `make`."""
+    from oldlight import instances
+
+    made = {}
+    for name, function in NAMES.items():
+        if function is not None:
+            about = f"`oldlight/{name}-v0`: `oldlight.instances.{function}` by its own arguments."
+            parts = {"make": staticmethod(getattr(instances, function)), "__doc__": about, "__module__": module}
+            made[name + suffix] = type(name + suffix, (base,), parts)
+    return made
+
+
 def register() -> None:
-    """Put oldlight/CenterChain-v0 and the others into Gymnasium's registry, once."""
+    """Put oldlight/CenterChain-v0 and the others into Gymnasium's registry, once.
+
+    Examples
+    --------
+    >>> import gymnasium
+    >>> import oldlight.envs
+    >>> oldlight.envs.register()
+    >>> gymnasium.make("oldlight/SensingChain-v0").observation_space
+    Discrete(20)
+    """
     import gymnasium
 
     for name in NAMES:

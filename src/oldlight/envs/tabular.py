@@ -6,31 +6,50 @@ Documentation in Gymnasium's headings: docs/envs.md.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any, ClassVar
+from typing import Any, ClassVar, Literal, Unpack
 
 import gymnasium as gym
 import numpy as np
 
-from oldlight import checks, instances
+from oldlight import checks
 from oldlight.envs.batch_simulator import NO_STEP
 from oldlight.envs.outside import take_channel, wrappers_around
+from oldlight.envs.registration import named_classes
 from oldlight.envs.rendering import Scene, ansi, rgb_array
-from oldlight.envs.tabular_setup import LINK, TabularSetup, plain_spec, refuse_channel, split_keywords
+from oldlight.envs.tabular_setup import LINK, LinkOptions, TabularSetup, plain_spec, refuse_channel, split_keywords
 from oldlight.model.channels import Channel
 from oldlight.model.mdp import TabularMDP
 from oldlight.model.problem import ImpairedMDP
 
 
 class TabularEnv(gym.Env[Any, Any]):
-    """Any finite process (`mdp`: a TabularMDP, its words or its data); without a channel the state itself is seen.
+    """A finite process, alone or behind a link; without a channel the state itself is seen.
 
-    `problem` is the same thing as an `ImpairedMDP`, so `oldlight.solve(env.unwrapped.problem)` is the exact optimum.
+    Parameters
+    ----------
+    mdp : TabularMDP, str or mapping
+        The process, as text ("sensing_chain:0.8") or as data.
+    render_mode : "ansi" or "rgb_array", optional
+        As Gymnasium has it.
+    **link
+        channel, start, rewards, actuation, pending, queue: see docs/envs.md.
+
+    Examples
+    --------
+    >>> import oldlight as ol
+    >>> env = ol.envs.TabularEnv("sensing_chain:0.8", channel="constant:2", start="warm")
+    >>> round(ol.solve(env.problem).value, 6)  # the exact optimum behind this link
+    3.669276
     """
 
     metadata: dict[str, Any] = {"render_modes": ["ansi", "rgb_array"], "render_fps": 2}  # noqa: RUF012
 
     def __init__(
-        self, mdp: TabularMDP | Mapping[str, Any] | str, *, render_mode: str | None = None, **link: Any
+        self,
+        mdp: TabularMDP | Mapping[str, Any] | str,
+        *,
+        render_mode: Literal["ansi", "rgb_array"] | None = None,
+        **link: Unpack[LinkOptions],
     ) -> None:
         if render_mode is not None:
             checks.one_of("render_mode", render_mode, self.metadata["render_modes"])
@@ -51,6 +70,7 @@ class TabularEnv(gym.Env[Any, Any]):
 
     @property
     def horizon(self) -> int:
+        """H."""
         return self.problem.horizon
 
     @property
@@ -64,6 +84,7 @@ class TabularEnv(gym.Env[Any, Any]):
 
     @property
     def spec(self) -> Any:
+        """The spec of Gymnasium, with plain data only."""
         return self._spec
 
     @spec.setter
@@ -134,25 +155,4 @@ class _NamedEnv(TabularEnv):
         super().__init__(self.make(*args, **own), **others)
 
 
-class CenterChainEnv(_NamedEnv):
-    """`oldlight/CenterChain-v0`: the paper's chain; see `oldlight.instances.center_chain` for p, n_states, n_actions, ..."""
-
-    make = staticmethod(instances.center_chain)
-
-
-class SensingChainEnv(_NamedEnv):
-    """`oldlight/SensingChain-v0`: the chain where the best action depends on the state; `oldlight.instances.sensing_chain`."""
-
-    make = staticmethod(instances.sensing_chain)
-
-
-class DichotomyEnv(_NamedEnv):
-    """`oldlight/Dichotomy-v0`: delay d costs nothing, d + 1 costs half; `oldlight.instances.dichotomy`."""
-
-    make = staticmethod(instances.dichotomy)
-
-
-class HardTreeEnv(_NamedEnv):
-    """`oldlight/HardTree-v0`: the lower bound's tree; `oldlight.instances.hard_tree`."""
-
-    make = staticmethod(instances.hard_tree)
+globals().update(named_classes(_NamedEnv, "Env", __name__))

@@ -6,7 +6,7 @@ import copy
 import inspect
 from collections.abc import Callable, Mapping, Sequence
 from enum import Enum
-from typing import Any, NoReturn
+from typing import Any, Literal, NoReturn, TypeAlias, TypedDict
 
 import numpy as np
 from gymnasium import spaces
@@ -21,8 +21,20 @@ from oldlight.registry import called, channel_data, channel_of, mdp_of, nearest
 
 REWARDS = ("immediate", "delayed")
 STARTS = ("cold", "warm")
+Rewards: TypeAlias = Literal["immediate", "delayed"]
 LINK = ("channel", "start", "rewards", "actuation", "pending", "queue")  # the keywords of `TabularSetup`
 PLACES = 64  # the most actions shown if nobody says how many
+
+
+class LinkOptions(TypedDict, total=False):
+    """The keywords of `TabularSetup`, for type checkers."""
+
+    channel: Channel | Mapping[str, Any] | str | None
+    start: Literal["cold", "warm"]
+    rewards: Rewards
+    actuation: int
+    pending: Sequence[int] | None
+    queue: int | None
 
 
 class TabularSetup:
@@ -37,8 +49,8 @@ class TabularSetup:
         mdp: TabularMDP | Mapping[str, Any] | str,
         *,
         channel: Channel | Mapping[str, Any] | str | None = None,
-        start: str = "cold",
-        rewards: str = "immediate",
+        start: Literal["cold", "warm"] = "cold",
+        rewards: Rewards = "immediate",
         actuation: int = 0,
         pending: Sequence[int] | None = None,
         queue: int | None = None,

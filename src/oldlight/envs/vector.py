@@ -8,7 +8,7 @@ begins new episodes where the mask says so and leaves the others, their random s
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any, ClassVar
+from typing import Any, ClassVar, Literal, Unpack
 
 import gymnasium as gym
 import numpy as np
@@ -17,11 +17,12 @@ from gymnasium.vector import AutoresetMode, VectorEnv
 from gymnasium.vector.utils import batch_space
 from numpy.typing import NDArray
 
-from oldlight import checks, instances
+from oldlight import checks
 from oldlight.envs.batch_simulator import NO_STEP
+from oldlight.envs.registration import named_classes
 from oldlight.envs.rendering import Scene, ansi, rgb_array
 from oldlight.envs.tabular import TabularEnv
-from oldlight.envs.tabular_setup import LINK, TabularSetup, plain_spec, refuse_channel, split_keywords
+from oldlight.envs.tabular_setup import LINK, LinkOptions, TabularSetup, plain_spec, refuse_channel, split_keywords
 from oldlight.model.channels import Channel
 from oldlight.model.mdp import TabularMDP
 from oldlight.model.problem import ImpairedMDP
@@ -31,7 +32,29 @@ MODES = tuple(mode.value for mode in AutoresetMode)
 
 
 class TabularVectorEnv(VectorEnv[Any, Any, Any]):
-    """`num_envs` copies of one process behind one kind of link; the keywords are those of `TabularEnv`."""
+    """Copies of one process behind one kind of link, played in compiled code.
+
+    Parameters
+    ----------
+    mdp : TabularMDP, str or mapping
+        As `TabularEnv` takes it.
+    num_envs : int
+        How many copies.
+    autoreset_mode : AutoresetMode, "NextStep", "SameStep" or "Disabled"
+        As Gymnasium has it.
+    render_mode : "ansi" or "rgb_array", optional
+        As Gymnasium has it.
+    **link
+        As `TabularEnv` takes it.
+
+    Examples
+    --------
+    >>> import oldlight as ol
+    >>> envs = ol.envs.TabularVectorEnv("sensing_chain:0.8", num_envs=3, channel="loss:0.2")
+    >>> observations, _ = envs.reset(seed=0)
+    >>> observations["observation"].shape
+    (3,)
+    """
 
     metadata: dict[str, Any] = TabularEnv.metadata | {"autoreset_mode": AutoresetMode.NEXT_STEP}
 
@@ -40,9 +63,9 @@ class TabularVectorEnv(VectorEnv[Any, Any, Any]):
         mdp: TabularMDP | Mapping[str, Any] | str,
         *,
         num_envs: int = 1,
-        autoreset_mode: AutoresetMode | str = AutoresetMode.NEXT_STEP,
-        render_mode: str | None = None,
-        **link: Any,
+        autoreset_mode: AutoresetMode | Literal["NextStep", "SameStep", "Disabled"] = AutoresetMode.NEXT_STEP,
+        render_mode: Literal["ansi", "rgb_array"] | None = None,
+        **link: Unpack[LinkOptions],
     ) -> None:
         if not isinstance(autoreset_mode, AutoresetMode):
             autoreset_mode = AutoresetMode(checks.one_of("autoreset_mode", autoreset_mode, MODES))
@@ -78,6 +101,7 @@ class TabularVectorEnv(VectorEnv[Any, Any, Any]):
 
     @property
     def spec(self) -> Any:
+        """The spec of Gymnasium, with plain data only."""
         return self._spec
 
     @spec.setter
@@ -215,17 +239,4 @@ class _NamedVectorEnv(TabularVectorEnv):
         super().__init__(self.make(*args, **own), **others)
 
 
-class CenterChainVectorEnv(_NamedVectorEnv):
-    make = staticmethod(instances.center_chain)
-
-
-class SensingChainVectorEnv(_NamedVectorEnv):
-    make = staticmethod(instances.sensing_chain)
-
-
-class DichotomyVectorEnv(_NamedVectorEnv):
-    make = staticmethod(instances.dichotomy)
-
-
-class HardTreeVectorEnv(_NamedVectorEnv):
-    make = staticmethod(instances.hard_tree)
+globals().update(named_classes(_NamedVectorEnv, "VectorEnv", __name__))

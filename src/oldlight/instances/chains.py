@@ -23,7 +23,32 @@ from oldlight.own_code import registered
 def center_chain(
     p: float = 0.99, *, n_states: int = 20, n_actions: int = 5, horizon: int = 10, initial: ArrayLike | None = None
 ) -> TabularMDP:
-    """The paper's chain: Env1 at p = 0.99, Env2 at p = 0.8."""
+    """The paper's chain: Env1 at p = 0.99, Env2 at p = 0.8. No delay and no loss costs anything.
+
+    Parameters
+    ----------
+    p : float
+        Probability that a move goes the intended way.
+    n_states : int
+        S, even.
+    n_actions : int
+        A ≥ 1.
+    horizon : int
+        H.
+    initial : array_like, shape (S,), optional
+        Distribution of the first state; uniform if None.
+
+    Returns
+    -------
+    TabularMDP
+        The process.
+
+    Examples
+    --------
+    >>> import oldlight as ol
+    >>> ol.instances.center_chain(0.8)
+    TabularMDP(S=20, A=5, H=10, stationary)
+    """
     S, A, R = _sizes(p, n_states, n_actions, least_actions=1)
     P = np.zeros((S, A, S))
     for s in range(S):
@@ -39,7 +64,32 @@ def center_chain(
 def sensing_chain(
     p: float = 0.8, *, n_states: int = 20, n_actions: int = 5, horizon: int = 10, initial: ArrayLike | None = None
 ) -> TabularMDP:
-    """The chain in which the best action depends on the state: right, left, stay, stay, stay."""
+    """The chain in which the best action depends on the state: right, left, stay, stay, stay.
+
+    Parameters
+    ----------
+    p : float
+        Probability that a move goes the intended way.
+    n_states : int
+        S, even.
+    n_actions : int
+        A ≥ 2.
+    horizon : int
+        H.
+    initial : array_like, shape (S,), optional
+        Distribution of the first state; uniform if None.
+
+    Returns
+    -------
+    TabularMDP
+        The process.
+
+    Examples
+    --------
+    >>> import oldlight as ol
+    >>> ol.instances.sensing_chain(0.8).actions
+    ('right', 'left', 'stay 1', 'stay 2', 'stay 3')
+    """
     S, A, R = _sizes(p, n_states, n_actions, least_actions=2)
     P = np.zeros((S, A, S))
     for s in range(S):

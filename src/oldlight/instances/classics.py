@@ -13,9 +13,31 @@ from oldlight.own_code import registered
 def forest(
     n_states: int = 3, *, r1: float = 4.0, r2: float = 2.0, p: float = 0.1, discount: float = 1.0, horizon: int = 3
 ) -> TabularMDP:
-    """Forest management, as in pymdptoolbox: wait or cut; a fire (probability p) burns the forest down.
+    """Forest management, as in pymdptoolbox: wait or cut; a fire burns the forest down.
 
-    Waiting in the oldest state earns r1; cutting earns 1 in a middle state and r2 in the oldest.
+    Parameters
+    ----------
+    n_states : int
+        Ages of the forest, ≥ 2.
+    r1, r2 : float
+        What waiting, and cutting, earns in the oldest state; cutting earns 1 in a middle one.
+    p : float
+        Probability of a fire in a step.
+    discount : float
+        Factor per step, in [0, 1].
+    horizon : int
+        H.
+
+    Returns
+    -------
+    TabularMDP
+        The process.
+
+    Examples
+    --------
+    >>> import oldlight as ol
+    >>> ol.solve(ol.ImpairedMDP(ol.instances.forest(discount=0.9).replace(initial=[0, 0, 1]), "none")).value
+    9.9373
     """
     S = checks.whole("n_states", n_states, least=2)
     checks.probability("p", p)
@@ -35,7 +57,27 @@ def forest(
 def inventory(*, capacity: int = 3, horizon: int = 3, penalty: float = 100.0) -> TabularMDP:
     """Puterman's stochastic inventory (2005, Section 3.2): order u for 4 + 2u, hold u for u, sell u for 8u.
 
-    Demand is 0, 1, 2 with probability ¼, ½, ¼. An order that does not fit is refused: nothing comes, at cost `penalty`.
+    Demand is 0, 1, 2 with probability ¼, ½, ¼.
+
+    Parameters
+    ----------
+    capacity : int
+        The largest stock.
+    horizon : int
+        H.
+    penalty : float
+        Cost of an order that does not fit: nothing comes.
+
+    Returns
+    -------
+    TabularMDP
+        The process.
+
+    Examples
+    --------
+    >>> import oldlight as ol
+    >>> ol.solve(ol.ImpairedMDP(ol.instances.inventory().replace(initial=[1, 0, 0, 0]), "none")).value
+    4.1875
     """
     M = checks.whole("capacity", capacity, least=1)
     demand = {0: 0.25, 1: 0.5, 2: 0.25}

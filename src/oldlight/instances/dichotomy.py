@@ -16,7 +16,26 @@ from oldlight.own_code import registered
 
 @registered
 def dichotomy(d: int, horizon: int | None = None) -> TabularMDP:
-    """Value 1 under ConstantDelay(d), 1/2 under ConstantDelay(d + 1). The horizon is d + 2 if None, and must exceed d."""
+    """Value 1 under ConstantDelay(d), 1/2 under ConstantDelay(d + 1).
+
+    Parameters
+    ----------
+    d : int
+        The longest delay that costs nothing.
+    horizon : int, optional
+        H > d; d + 2 if None.
+
+    Returns
+    -------
+    TabularMDP
+        The process.
+
+    Examples
+    --------
+    >>> import oldlight as ol
+    >>> [ol.solve(ol.ImpairedMDP(ol.instances.dichotomy(2), ol.ConstantDelay(d))).value for d in (2, 3)]
+    [1.0, 0.5]
+    """
     checks.whole("d", d)
     H = checks.whole("horizon", d + 2 if horizon is None else horizon, least=d + 1)
     P = np.zeros((H, 2, 2, 2))

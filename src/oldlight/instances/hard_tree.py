@@ -10,7 +10,7 @@ paper's 1-based numbers are in brackets.
 - leaf: to S_g with probability 1/2, else to S_b, whatever the action; but at (h*, ℓ*, a*) to S_g with 1/2 + ε.
 - reward 1 per step in S_g from step D + m on [h ≥ D + m + 1], nothing else.
 
-The paper says that the way from the root to a leaf takes m steps, with a tree of A^{m−1} leaves, that is m levels; one
+In the paper the way from the root to a leaf takes m steps, in a tree of A^{m−1} leaves, that is m levels; one
 of the two must give. Here the m steps lead *from S_w* to a leaf: one to the root, m − 1 down the tree. Then leaving S_w
 at step w puts a leaf at step w + m, the D choices of w give exactly h* ∈ {m, .., D + m − 1} [{1 + m, .., D + m}; the
 paper prints the two ends only], and whoever left in time is absorbed when the reward begins. So, for 0 ≤ ε ≤ 1/2,
@@ -45,11 +45,35 @@ def hard_tree(
     waiting_action: int = 0,
     seed: int | None = None,
 ) -> TabularMDP:
-    """The tree with m = depth, A = n_actions, D = window.
+    """The tree with m = depth, A = n_actions, D = window. What is not given of the triple is drawn uniformly with `seed`, or is the first
+    allowed value if there is no seed.
 
-    horizon: H; the smallest that the proof allows, max(3m, 2D, D + m + 1), if None.
-    h_star in m..D+m−1 (counted from 0), leaf_star in 0..A^{m−1}−1, a_star in 0..A−1. What is not given is drawn
-    uniformly with `seed`, or is the first allowed value if there is no seed.
+    Parameters
+    ----------
+    depth, n_actions, window : int
+        m ≥ 1, A ≥ 2, D ≥ 1.
+    epsilon : float
+        ε in [0, 1/2].
+    horizon : int, optional
+        H; the smallest that the proof allows, max(3m, 2D, D + m + 1), if None.
+    h_star, leaf_star, a_star : int, optional
+        The triple to be found: in m..D+m−1 (counted from 0), in 0..A^{m−1}−1, in 0..A−1.
+    waiting_action : int
+        Stays in the waiting state.
+    seed : int, optional
+        Random seed of the triple.
+
+    Returns
+    -------
+    TabularMDP
+        The process.
+
+    Examples
+    --------
+    >>> import oldlight as ol
+    >>> tree = ol.instances.hard_tree(depth=2, n_actions=2, window=2, epsilon=0.1)
+    >>> tree.n_states, round(ol.solve(ol.ImpairedMDP(tree, "constant:2")).value, 6)
+    (6, 1.2)
     """
     m = checks.whole("depth", depth, least=1)
     A = checks.whole("n_actions", n_actions, least=2)
@@ -101,14 +125,49 @@ def _name(node: int, inner: int, A: int) -> str:
 
 
 def hard_tree_value(depth: int, window: int, horizon: int, epsilon: float) -> float:
-    """(H − D − m)·(1/2 + ε): the optimal value, with or without delay."""
+    """(H − D − m)·(1/2 + ε): the optimal value, with or without delay.
+
+    Parameters
+    ----------
+    depth, window, horizon : int
+        m, D and H.
+    epsilon : float
+        ε.
+
+    Returns
+    -------
+    float
+        The value.
+
+    Examples
+    --------
+    >>> from oldlight.instances import hard_tree_value
+    >>> hard_tree_value(depth=2, window=2, horizon=6, epsilon=0.1)
+    1.2
+    """
     return float((horizon - window - depth) * (0.5 + epsilon))
 
 
 def hard_tree_epsilon(depth: int, n_actions: int, window: int, episodes: int) -> float:
-    """ε(K) = (1 − 1/(DLA))·√(DLA/K)/(2√2), the proof's choice for K episodes; it must not exceed 1/4.
+    """ε(K) = (1 − 1/(DLA))·√(DLA/K)/(2√2), the proof's choice for K episodes; refused above 1/4.
 
-    K ≥ H·S·A and H ≥ 2D, as Proposition 2 asks, is enough for that.
+    K ≥ H·S·A and H ≥ 2D, as Proposition 2 asks, is enough for at most 1/4.
+
+    Parameters
+    ----------
+    depth, n_actions, window, episodes : int
+        m, A, D and K.
+
+    Returns
+    -------
+    float
+        ε(K).
+
+    Examples
+    --------
+    >>> from oldlight.instances import hard_tree_epsilon
+    >>> round(hard_tree_epsilon(depth=2, n_actions=2, window=2, episodes=100), 6)
+    0.0875
     """
     m = checks.whole("depth", depth, least=1)
     A = checks.whole("n_actions", n_actions, least=2)

@@ -32,7 +32,24 @@ from oldlight.own_code import registered
 def sat(clauses: Iterable[Iterable[int]], *, n_variables: int | None = None) -> TabularMDP:
     """The process of a formula, for example ``sat([[1, -2], [2, 3]])`` for (x1 or not x2) and (x2 or x3).
 
-    n_variables: the largest variable that occurs if None; more are allowed (they do not matter).
+    Parameters
+    ----------
+    clauses : iterable of iterables of int
+        Literals +v or −v, v ≥ 1.
+    n_variables : int, optional
+        n; the largest variable that occurs if None. More are allowed and do not matter.
+
+    Returns
+    -------
+    TabularMDP
+        C + 1 states, 2 actions, n + 1 steps.
+
+    Examples
+    --------
+    >>> import oldlight as ol
+    >>> blind = ol.ImpairedMDP(ol.instances.sat([[1], [-1]]), ol.Loss(seen=0.0))
+    >>> ol.solve(blind).value  # x1 and not x1: one of two clauses
+    0.5
     """
     formula, n = read_clauses(clauses, n_variables)
     C, H = len(formula), n + 1
@@ -78,7 +95,26 @@ def read_clauses(clauses: Iterable[Iterable[int]], n_variables: int | None = Non
 
 
 def satisfied_share(clauses: Iterable[Iterable[int]], n_variables: int | None = None) -> float:
-    """The largest share of clauses that one assignment satisfies, by trying all 2^n: what a blind agent earns."""
+    """The largest share of clauses that one assignment satisfies, by trying all 2^n: what a blind agent earns.
+
+    Parameters
+    ----------
+    clauses : iterable of iterables of int
+        As `sat` takes them.
+    n_variables : int, optional
+        At most 24.
+
+    Returns
+    -------
+    float
+        In [0, 1].
+
+    Examples
+    --------
+    >>> from oldlight.instances import satisfied_share
+    >>> satisfied_share([[1, -2], [2, 3]])
+    1.0
+    """
     formula, n = read_clauses(clauses, n_variables)
     if n > 24:
         raise ValueError(f"{n} variables have 2^{n} assignments, expected at most 24 variables")

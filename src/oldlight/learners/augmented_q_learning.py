@@ -12,7 +12,7 @@ each of its moves (τ_h, a, τ_{h+1}), the last first, so that what is learnt at
 
 and the same for G(s, q1..qj), where there is nothing to choose: G(s, q1) = r_{H−1}(s, q1) is known, and at the last
 time Q(τ, a) is G of the queue with a at its end. M_τ is what can still be earned, and the value of a pair that was
-never met. Where the support of the delay law says that nothing can arrive yet, Q is V of what follows, without bonus.
+never met. Where by the support of the delay law nothing can arrive yet, Q is V of what follows, without bonus.
 (Jin et al. go through an episode forwards; their optimism rests on V* alone, so the order is free. They clip at H.)
 
 pooled: for stationary transitions, every move is taken as one of every time h at which its cell can stand, with the
@@ -36,7 +36,22 @@ from oldlight.model.policies import TablePolicy
 
 
 class AugmentedQLearning(Learner):
-    """Optimistic Q-learning on the augmented table; see the module's text."""
+    """Optimistic Q-learning on the augmented table; see the module's text.
+
+    Parameters
+    ----------
+    c : float
+        Bonus constant, ≥ 0.
+    pooled : bool
+        For stationary transitions: each sample serves the tables of all times.
+
+    Examples
+    --------
+    >>> import oldlight as ol
+    >>> problem = ol.ImpairedMDP(ol.instances.center_chain(0.8, n_states=4, n_actions=2), "constant:1")
+    >>> ol.learn(problem, ol.learners.AugmentedQLearning(), 20).done
+    20
+    """
 
     def __init__(self, c: float = 0.005, *, pooled: bool = False) -> None:
         self.c = checks.real("c", c)

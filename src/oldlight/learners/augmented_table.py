@@ -23,7 +23,7 @@ Ints = NDArray[np.int64]
 class AugmentedTable:
     """The cells of the augmented table that were met, the policy over the whole layout, and an episode as moves.
 
-    The arrays are those of `kernels.augmented_ucbvi`, which says what each holds.
+    The arrays are those of `kernels.augmented_ucbvi`, which describes each.
     """
 
     def __init__(self, setting: Setting, rng: np.random.Generator, pooled: bool, who: str) -> None:

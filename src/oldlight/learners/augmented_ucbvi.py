@@ -21,17 +21,9 @@ Only cells that were met take any work, and of those only the ones whose counts 
 since the last plan: the others would come out the same.
 
 Rewards are known, and zero before step 0. Where nothing has to be learned there is no bonus: at the last step of all,
-and where the support of the delay law says that nothing can arrive yet. Ties (closer than 1e-12) are broken at random
+and where by the support of the delay law nothing can arrive yet. Ties (closer than 1e-12) are broken at random
 by the run's generator, whenever a cell is computed. A cell that was not met keeps a draw from the start, and a cell
 that was not computed again its last one: nobody has acted on it since, so that has the same law as a fresh draw.
-
-Options
-    bonus      "hoeffding" (above) or "bernstein": b = c·( √(2·Var_p̂(U)·ι/N) + H·ι/(3N) ).
-    planning   "full": after every episode; "doubling": only when some N(τ, a) has come to a power of two.
-    pooled     for stationary transitions: one count for the same (s, queue, δ, a) at all times from which on the delay
-               law no longer changes, steps before 0 included; and for the queues that are left after the last action
-               one count for all steps t, provided that s_{t+1} was not yet seen when the last of these actions was
-               chosen (otherwise the action tells of it).
 
 **The default c** was chosen by docs/scripts/tune.py, like that of every learner here; docs/learning.md has the figures.
 """
@@ -58,7 +50,27 @@ _OUTCOMES = ("owner", "follow", "times", "link", "back")
 
 
 class AugmentedUCBVI(Learner):
-    """UCBVI on the augmented table; see the module's text for the options."""
+    """UCBVI on the augmented table; see the module's text.
+
+    Parameters
+    ----------
+    c : float, optional
+        Bonus constant, ≥ 0; 0.01 if None.
+    pooled : bool
+        For stationary transitions: one count for the same (s, queue, δ, a) at all times from which on the delay law no longer changes,
+        steps before 0 included; and for the queues that are left after the last action one count for all steps t, provided that
+        s_{t+1} was not yet seen when the last of these actions was chosen (otherwise the action reveals it).
+    bonus : "hoeffding" or "bernstein"
+        c·H·√(ι/N), or c·( √(2·Var_p̂(U)·ι/N) + H·ι/(3N) ).
+    planning : "full" or "doubling"
+        After every episode, or only when some N(τ, a) has come to a power of two.
+
+    Examples
+    --------
+    >>> import oldlight as ol
+    >>> ol.learners.AugmentedUCBVI(planning="doubling")
+    AugmentedUCBVI(c=0.01, pooled=False, bonus='hoeffding', planning='doubling')
+    """
 
     def __init__(
         self,

@@ -39,8 +39,34 @@ Floats = NDArray[np.float64]
 class Setting:
     """What a learner knows beforehand: everything but the transitions (and it is up to the learner what else it uses).
 
-    `law` and `arrival_probability` are those of the problem; `rewards[h, s, a]` and `initial[s]` too. `episodes` is the K of the run and
-    `failure` the γ of the bounds. A learner that estimates the delay law may use its support (which delays can occur at all).
+    Parameters
+    ----------
+    horizon, n_states, n_actions : int
+        H, S and A.
+    rewards : ndarray, shape (H, S, A)
+        r_h(s, a).
+    initial : ndarray, shape (S,)
+        Distribution of the first state.
+    channel, law, arrival_probability
+        Those of the problem. A learner that estimates the delay law may use its support: which delays can occur at all.
+    warmup, actuation, pending
+        Those of the problem.
+    stationary : bool
+        Are the transitions the same at all steps?
+    episodes : int
+        K.
+    failure : float
+        γ, the failure probability of the bounds.
+    layout : Layout or None
+        Where each information state stands in a table; None under loss.
+
+    Examples
+    --------
+    >>> import oldlight as ol
+    >>> problem = ol.ImpairedMDP(ol.instances.center_chain(0.8), "constant:1")
+    >>> setting = ol.learners.Setting.of(problem, episodes=100, failure=0.1, layout=ol.Layout.of(problem))
+    >>> setting.rewards.shape, round(setting.log_term, 3)
+    ((10, 20, 5), 13.816)
     """
 
     horizon: int
@@ -64,12 +90,17 @@ class Setting:
 
     @classmethod
     def of(cls, problem: ImpairedMDP, episodes: int, failure: float, layout: Layout | None) -> Setting:
+        """The setting of a run of `episodes` episodes on `problem`."""
         mdp = problem.mdp
         return cls(
             problem.horizon, problem.n_states, problem.n_actions, np.array(mdp.rewards), np.array(problem.initial),
             problem.channel, problem.law, problem.arrival_probability, problem.warmup, problem.actuation, problem.pending,
             mdp.stationary_transitions, episodes, failure, layout,
         )  # fmt: skip
+
+    def __repr__(self) -> str:
+        sizes = f"S={self.n_states}, A={self.n_actions}, H={self.horizon}"
+        return f"Setting({sizes}, {self.channel!r}, {self.episodes:,} episodes, failure={self.failure:g})"
 
     @property
     def log_term(self) -> float:

@@ -10,20 +10,7 @@ For each episode k:
 
 (The paper counts steps from 1; here t = 0..H−1.) Where nothing has to be learned there is no bonus: no delay term when the law
 is known or the arrival is forced, no transition term at the last step, whose successor does not matter. The paper clips Q at H;
-`clip="remaining"` uses Σ_{i ≥ t} max r_i ≤ H − t, which no value can exceed either, so optimism holds and less is wasted.
-
-Options
-    bonus      "hoeffding" (the paper's, and that of greedy planning) or "bernstein" (the default otherwise):
-               c·( √(2·Var_p̂(V)·ι/N) + H·ι/(3N) ) for the transitions. (Lee and Jamieson 2026, see `theory.bounds`, state the minimax rate
-               H√(D·S·A·K), for transitions that do not change with h: so for pooled counts only.)
-    planning   "full": plan after every episode; "doubling": only when some N_t(s, a) or n_t(s, a, δ) has doubled since the last
-               plan; "greedy": back up only what the episode met, in a table that grows with what was visited
-               (`learners.greedy`).
-    pooled     put the counts of all steps together (stationary processes).
-    law        "known" (the problem's delay law, first delay and first states) or "estimated": only the support of the law is used;
-               before the first episode every pair, hazard and start is unknown, and everything is worth what can be earned at most.
-    rewards    "known", or "estimated" with the bonus c·√(ι/N).
-    divisor    "at risk": θ̂'s sample size; "printed": the paper's N(s, a, Δ=δ), which stays zero where Δ = δ never happens.
+at what is left to earn (`clip="remaining"`) optimism holds too and less is wasted.
 
 Optimism (a lemma of the paper). With rewards in [0, 1] and c = 1, with probability at least 1 − γ, Q^k ≥ Q* at every (k, h, τ, a).
 By backward induction: with V^k ≥ V* one step later, f = V*(·, q2..qm, a) the value ahead if step t + 1 arrives and w if it does
@@ -39,7 +26,7 @@ not, both in [0, H−1],
    fails with probability at most 2γ·D·exp(ι − 2c²Dι), at most γ/2 too (D ≥ 2; for D = 1 no delay is random).
 So c = √(½ + log 2/(Dι)) < 1 is enough for S·A·H·K/γ ≥ 8. Pooled counts have H times as many f and N: c = 1 is enough. A warm
 start has rows before step 0: the same if its delay is below H. With law="estimated" the bonus before anything is seen is
-c·H·√(Dι)·(1/√k + 1/√n_h): all k episodes tell of rho, and the n_h that were still waiting at time h of the first delay.
+c·H·√(Dι)·(1/√k + 1/√n_h): all k episodes count for rho, and the n_h that were still waiting at time h of the first delay.
 `oldlight.paper.optimism` checks all this on runs.
 
 The default c is the one that learns in the numbers of episodes that people run; it was chosen on other processes than any
@@ -79,7 +66,39 @@ DEFAULT = {"hoeffding": 0.01, "bernstein": 0.02}  # docs/scripts/tune.py
 
 
 class DelayedUCBVI(Learner):
-    """Algorithm 1; see the module's text for the options."""
+    """Algorithm 1 of the paper, for delayed observations; see the module's text.
+
+    Parameters
+    ----------
+    c : float, optional
+        Bonus constant; one that was chosen for each bonus if None (docs/learning.md).
+    bonus : "hoeffding" or "bernstein", optional
+        The paper's, and that of greedy planning, or (the default otherwise) c·( √(2·Var_p̂(V)·ι/N) + H·ι/(3N) ) for the transitions.
+        (Lee and Jamieson 2026, see `paper.bounds`, state the minimax rate H√(D·S·A·K) for transitions that do not change with h: so
+        for pooled counts only.)
+    planning : "full", "doubling" or "greedy"
+        Plan after every episode; only when some N_t(s, a) or n_t(s, a, δ) has doubled since the last plan; or back up only what the
+        episode met, in a table that grows with what was visited (`learners.greedy`).
+    pooled : bool
+        Put the counts of all steps together (stationary processes).
+    law : "known" or "estimated"
+        Estimated: only the support of the delay law is used; before the first episode every pair, hazard and start is unknown, and
+        everything is worth what can be earned at most.
+    rewards : "known" or "estimated"
+        Estimated: with the bonus c·√(ι/N).
+    divisor : "at risk" or "printed"
+        θ̂'s sample size, or the paper's N(s, a, Δ=δ), which stays zero where Δ = δ never happens.
+    clip : "remaining" or "H"
+        Clip Q at Σ_{i ≥ t} max r_i ≤ H − t, which no value can exceed, or at the paper's H.
+
+    Examples
+    --------
+    >>> import oldlight as ol
+    >>> problem = ol.ImpairedMDP(ol.instances.center_chain(0.8), "constant:1")
+    >>> run = ol.learn(problem, ol.learners.DelayedUCBVI(pooled=True), 50)
+    >>> bool(run.shortfalls[-1] < run.shortfalls[0])
+    True
+    """
 
     def __init__(
         self,

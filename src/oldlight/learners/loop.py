@@ -18,12 +18,9 @@ the identical result (`learners.checkpoint`).
 from __future__ import annotations
 
 import os
-import signal
 import time
 from collections.abc import Callable, Iterable
-from concurrent.futures import FIRST_COMPLETED, Future, ProcessPoolExecutor, wait
-from functools import lru_cache
-from multiprocessing import active_children, get_context
+from functools import lru_cache, partial
 from pathlib import Path
 from typing import Any, Literal
 
@@ -39,9 +36,10 @@ from oldlight.model.episode import Episode
 from oldlight.model.policies import Policy
 from oldlight.model.problem import ImpairedMDP, checked_problem
 from oldlight.planning import solve
-from oldlight.progress import shown
+from oldlight.progress import progress_bar
 from oldlight.random_streams import Seed, seed_number
 from oldlight.simulation import CHUNK, Draws, World
+from oldlight.workers import Pool
 
 Progress = bool | Callable[[int, int], None] | None
 
@@ -72,9 +70,9 @@ def learn(
     evaluate
         "exact": each policy is valued exactly, unless that would be far too much work: a policy that randomises behind loss and has to be
         asked at more than some 10,000 information states is valued by played episodes (see `learners.policy_evaluator`). "sampled": all
-        are. `run.sampled` says how many values were sampled, and `run.half_widths` carries their 95% intervals.
+        are. `run.sampled` is how many values were sampled, and `run.half_widths` carries their 95% intervals.
     every
-        Value the policy of every n-th episode only; those between take the value before them, and the run says so.
+        Value the policy of every n-th episode only; those between take the value before them, and `run.every` is n.
     best
         The value of the best executable policy, if it is known already (else it is planned first).
     failure
@@ -85,7 +83,8 @@ def learn(
     checkpoint, checkpoint_every
         A file to write every `checkpoint_every` seconds, and to continue from if it exists.
     progress
-        A function callback(done, total), True or False for a progress bar; None: a bar on a terminal, after two seconds.
+        A function callback(done, total), True or False for a progress bar; None: a bar on a terminal after two seconds, elsewhere a
+        line every ten.
 
     Returns
     -------
@@ -126,7 +125,7 @@ def _run_episodes(episodes: _Episodes, checkpoint: Checkpoint | None, progress: 
     """The episodes that are left; Ctrl-C ends them after the last complete one."""
     run, reported = episodes.run, 0.0
     try:
-        with shown(progress, run.learner) as callback:
+        with progress_bar(progress, run.learner) as callback:
             for k in range(run.done, run.episodes):
                 episodes.one(k)
                 if checkpoint is not None:
@@ -248,16 +247,23 @@ def learn_seeds(
 
     Parameters
     ----------
-    problem, episodes
+    problem : ImpairedMDP
         As for `learn`.
-    make
+    make : function
         Makes a new learner; with several workers it must be importable (a class, or functools.partial of one).
-    seeds
+    episodes : int
+        As for `learn`.
+    seeds : iterable of seeds
         The seed of each run.
-    workers
+    workers : int
         How many processes; with 1, the runs are made in this one.
     **options
-        Those of `learn`.
+        Those of `learn`; `progress` is of the episodes of all runs together.
+
+    Returns
+    -------
+    list of LearningRun
+        In the order of the seeds.
 
     Raises
     ------
@@ -273,70 +279,59 @@ def learn_seeds(
     """
     options.setdefault("best", solve(problem).value)
     repeats = "several workers" if workers > 1 else None
-    tasks = [(problem, make, episodes, seed_number(seed, must_repeat=repeats), options) for seed in seeds]
-    if workers > 1:
-        return _in_processes(tasks, checks.whole("workers", workers, least=1))
-    runs: list[LearningRun] = []
-    try:
-        for task in tasks:
-            runs.append(_one(task))
-    except KeyboardInterrupt as stop:
-        stop.partial = runs + [run for run in [getattr(stop, "partial", None)] if run is not None]  # type: ignore[attr-defined]
-        raise
-    return runs
+    with progress_bar(options.pop("progress", None), "learning") as callback:
+        numbers = [seed_number(seed, must_repeat=repeats) for seed in seeds]
+        tasks = [(problem, make, episodes, seed, options, callback is not None) for seed in numbers]
+        count = _EpisodeCount(len(tasks), callback)
+        if workers > 1:
+            return _in_processes(tasks, checks.whole("workers", workers, least=1), count)
+        runs: list[LearningRun] = []
+        try:
+            for k, task in enumerate(tasks):
+                runs.append(_one(task, partial(count, k)))
+        except KeyboardInterrupt as stop:
+            stop.partial = runs + [run for run in [getattr(stop, "partial", None)] if run is not None]  # type: ignore[attr-defined]
+            raise
+        return runs
 
 
-def _in_processes(tasks: list[tuple[Any, ...]], workers: int) -> list[LearningRun]:
+class _EpisodeCount:
+    """Counts the episodes of several runs for one callback(done, total)."""
+
+    def __init__(self, n: int, callback: Callable[[int, int], None] | None) -> None:
+        self._done, self._callback = [0] * n, callback
+
+    def __call__(self, k: int, now: tuple[int, int]) -> None:
+        self._done[k] = now[0]
+        if self._callback is not None:
+            self._callback(sum(self._done), now[1] * len(self._done))
+
+
+def _in_processes(tasks: list[tuple[Any, ...]], workers: int, count: _EpisodeCount) -> list[LearningRun]:
     """Ctrl-C ends the runs that are under way, as in one process, and starts no others."""
-    pool = ProcessPoolExecutor(workers, get_context("spawn"), signal.signal, (signal.SIGINT, signal.SIG_IGN))
-    left, running = dict(enumerate(tasks)), dict[Future[LearningRun | None], int]()
     runs: dict[int, LearningRun] = {}
-    stopped: KeyboardInterrupt | None = None
-    try:
-        while left or running:
-            if stopped is not None:  # again and again: a worker that begins does not hear it yet
-                for worker in active_children():
-                    if worker.pid is not None:
-                        os.kill(worker.pid, signal.SIGINT)
-            try:
-                while left and len(running) < workers:  # no more: one that waits in the pool could not be called back
-                    k = min(left)
-                    running[pool.submit(_in_worker, left.pop(k))] = k
-                for future in wait(running, None if stopped is None else 0.5, FIRST_COMPLETED).done:
-                    k, run = running.pop(future), future.result()
-                    if run is not None:
-                        runs[k] = run
-                    if run is None or run.interrupted:
+    with Pool(_one, workers) as pool:
+        try:
+            for kind, k, what in pool.run(tasks):
+                if kind == "reported":
+                    count(k, what)
+                elif kind == "failed":
+                    raise what
+                elif kind == "died":
+                    raise RuntimeError(f"seed {tasks[k][3]}: {what}")
+                elif kind == "done":
+                    runs |= {} if what is None else {k: what}
+                    if what is None or what.interrupted:
                         raise KeyboardInterrupt
-            except KeyboardInterrupt as stop:
-                stopped = stop
-                left.clear()
-    finally:
-        pool.shutdown(cancel_futures=True)
-    found = [runs[k] for k in sorted(runs)]
-    if stopped is not None:
-        stopped.partial = found  # type: ignore[attr-defined]
-        raise stopped
-    return found
+        except KeyboardInterrupt as stop:
+            runs |= {k: run for k, run in pool.stop().items() if run is not None}
+            stop.partial = [runs[k] for k in sorted(runs)]  # type: ignore[attr-defined]
+            raise
+    return [runs[k] for k in sorted(runs)]
 
 
-def _in_worker(task: tuple[Any, ...]) -> LearningRun | None:
-    """A run in a worker process, which hears the first SIGINT of its run and ignores every other; None: it had not begun."""
-
-    def stop(number: int, frame: Any) -> None:
-        signal.signal(signal.SIGINT, signal.SIG_IGN)
-        raise KeyboardInterrupt
-
-    run: LearningRun | None = None
-    try:
-        signal.signal(signal.SIGINT, stop)
-        run = _one(task)
-        signal.signal(signal.SIGINT, signal.SIG_IGN)
-    except KeyboardInterrupt as heard:
-        return getattr(heard, "partial", run)
-    return run
-
-
-def _one(task: tuple[Any, ...]) -> LearningRun:
-    problem, make, episodes, seed, options = task
-    return learn(problem, make(), episodes, seed=seed, **options)
+def _one(task: tuple[Any, ...], report: Callable[[Any], None]) -> LearningRun:
+    """One run, in this process or a worker; report((done, total)) if somebody wants to know."""
+    problem, make, episodes, seed, options, wanted = task
+    progress: Progress = (lambda done, total: report((done, total))) if wanted else False
+    return learn(problem, make(), episodes, seed=seed, progress=progress, **options)

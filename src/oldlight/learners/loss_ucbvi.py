@@ -1,6 +1,6 @@
 """`LossUCBVI`: Algorithm 3 of the paper, for lost observations whose rate is not known.
 
-Steps are counted from 0 (the paper counts from 1): s_h is the state of step h = 0..H−1, λ_h the chance that it is seen.
+Steps are counted from 0 (the paper counts from 1): s_h is the state of step h = 0..H−1, λ_h its arrival probability.
 The information state is τ_h = (t, s_t, a_t..a_{h−1}): the newest seen state and the actions since, or all actions if
 nothing was seen. K episodes, failure probability γ, ι = log(S·A·H·K/γ), rewards in [0, 1] and known.
 
@@ -34,11 +34,6 @@ about.
 
 Memory follows what was visited: per episode at most H nodes of A entries, and H next states; never S·A^H.
 
-**Options.** replan "full": every visited τ is backed up after every episode, as in the paper. "greedy": only those that
-the episode met, last step first, with values that never rise (Efroni et al. 2019 do this in ordinary processes, see `learners.greedy`); the
-others keep their action until they are met. clip "H": the H at which Q is cut, and which unvisited pairs have, as in
-the paper; "remaining": Σ_{i ≥ h} max r_i ≤ H − h in its place, what is left to earn at step h: as valid, and sharper.
-
 Actions whose Q agree to 1e-12 are drawn from at random, once per back-up. A τ never visited has nothing to go by: its
 action is drawn uniformly, anew after each episode, one draw for each (t, s_t, number of actions since).
 """
@@ -67,7 +62,25 @@ FIRST = 1024
 
 
 class LossUCBVI(Learner):
-    """Algorithm 3; see the module's text, and `loss_ucbvi_kernels` for the arrays."""
+    """Algorithm 3 of the paper, for lost observations whose rate is not known; see the module's text.
+
+    Parameters
+    ----------
+    c : float
+        Bonus constant, > 0.
+    replan : "full" or "greedy"
+        Back up every visited τ after every episode, as in the paper; or only those that the episode met, last step first, with values
+        that never rise (Efroni et al. 2019 do this in ordinary processes, see `learners.greedy`), the others keeping their action.
+    clip : "remaining" or "H"
+        Where Q is cut, and what unvisited pairs have: Σ_{i ≥ h} max r_i ≤ H − h, or the paper's H.
+
+    Examples
+    --------
+    >>> import oldlight as ol
+    >>> problem = ol.ImpairedMDP(ol.instances.sensing_chain(0.8, n_states=4, horizon=4), "loss:0.2")
+    >>> ol.learn(problem, ol.learners.LossUCBVI(), 20).done
+    20
+    """
 
     def __init__(
         self,

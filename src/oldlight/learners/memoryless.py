@@ -7,7 +7,7 @@ general worse than the best executable one, and then their regret grows linearly
 a person would:
 
     aligned=False   one learns from what was on the screen, (o_h, a_h, o_{h+1}), like any learner that is put behind a
-                    delay without being told. The reward of (h, o, a) is what it earned: the mean of r_h(s_h, a) over
+                    delay without knowing it. The reward of (h, o, a) is what it earned: the mean of r_h(s_h, a) over
                     the times that a was done on o and s_h was revealed. Behind a delay, o_{h+1} does not depend on a_h.
     aligned=True    after the episode the states are known, so one learns from (s_h, a_h, s_{h+1}) with the known reward
                     r_h(s_h, a_h), as if nothing had been late, and then acts on o_h (as dQ of Schuitema et al. 2010
@@ -15,7 +15,7 @@ a person would:
                     Approach, https://doi.org/10.1109/IROS.2010.5650345). Where two states in a row were not both seen nothing is learnt. For ∅ one takes
                     Q_h(∅, a) = Σ_s rho(s)·Q_h(s, a).
 
-Where the state changes slowly, as on a chain, the second is the better one; where the newest visible state says little
+Where the state changes slowly, as on a chain, the second is the better one; where the newest visible state predicts little
 of the current one, the first. Where nothing is delayed or lost, o is the state and both are the same.
 
 `MemorylessUCBVI`, with ι = log(S·A·H·K/γ), N_h(x, a) transitions and n_h(x, a) rewards counted, M_h = Σ_{i≥h} max r_i:
@@ -144,10 +144,10 @@ class _Memoryless(Learner):
         first = self._value(0)
         if setting.warmup:
             return float(first[:-1].mean())
-        shown = float(setting.law.first[0]) * (
+        arrives = float(setting.law.first[0]) * (
             1.0 if setting.arrival_probability is None else float(setting.arrival_probability[0])
         )
-        return shown * float(setting.initial @ first[:-1]) + (1.0 - shown) * float(first[-1])
+        return arrives * float(setting.initial @ first[:-1]) + (1.0 - arrives) * float(first[-1])
 
     # -- what an episode shows -------------------------------------------------------------------------------------
 
@@ -188,7 +188,23 @@ def _choose(greedy: NDArray[Any], info: Information) -> int:
 
 
 class MemorylessUCBVI(_Memoryless):
-    """UCBVI on the newest visible state; see the module's text."""
+    """UCBVI on the newest visible state; see the module's text.
+
+    Parameters
+    ----------
+    c : float
+        Bonus constant, ≥ 0.
+    aligned : bool
+        Learn from the true states once they are known, and still act on the newest visible one.
+    pooled : bool
+        For stationary transitions: what was counted at one time serves all of them.
+
+    Examples
+    --------
+    >>> import oldlight as ol
+    >>> ol.learners.MemorylessUCBVI(aligned=True)
+    MemorylessUCBVI(c=0.02, aligned=True, pooled=False)
+    """
 
     _kept = ("seen", "number", "paid", "paid_times")
 
@@ -242,7 +258,24 @@ class MemorylessUCBVI(_Memoryless):
 
 
 class MemorylessQLearning(_Memoryless):
-    """Optimistic Q-learning on the newest visible state; see the module's text."""
+    """Optimistic Q-learning on the newest visible state; see the module's text.
+
+    Parameters
+    ----------
+    c : float
+        Bonus constant, ≥ 0.
+    aligned : bool
+        Learn from the true states once they are known, and still act on the newest visible one.
+    pooled : bool
+        For stationary transitions: what was counted at one time serves all of them.
+
+    Examples
+    --------
+    >>> import oldlight as ol
+    >>> problem = ol.ImpairedMDP(ol.instances.center_chain(0.8), "loss:0.2")
+    >>> ol.learn(problem, ol.learners.MemorylessQLearning(), 20).done
+    20
+    """
 
     _kept = ("seen",)
 

@@ -1,6 +1,6 @@
 """`OptimisticPlanning`: Algorithm 2 of the paper, for lost observations whose rate is known.
 
-Steps are counted from 0 (the paper counts from 1): s_h is the state of step h = 0..H−1, λ_h the chance that it is seen,
+Steps are counted from 0 (the paper counts from 1): s_h is the state of step h = 0..H−1, λ_h its arrival probability,
 and step H−1 has no next state. K episodes, failure probability γ, ι = log(S·A·H·K/γ), rewards in [0, 1] and known.
 
     For each episode k:
@@ -47,9 +47,7 @@ one would run on a process of some size. The defaults, `DEFAULT`, were measured 
 nowhere else (docs/scripts/loss_learners.py --tune; docs/loss_learners.md has the figures): the largest constant whose
 regret, relative to the best constant's and averaged, is within 1.5 times the best. They carry no guarantee.
 
-**Options.** replan "doubling": a new plan when some N_h(s, a) has doubled since the last one (or is no longer 0);
-"full": after every episode. `pooled`: one count for all steps, for a stationary process ("alternating" then still lets
-θ differ between steps, a larger set). Actions whose values agree to 1e-12, or to the planner's own rounding where that
+Actions whose values agree to 1e-12, or to the planner's own rounding where that
 is coarser, are drawn from at random, for each information state that the plan reaches, once per plan.
 """
 
@@ -93,7 +91,31 @@ def left_to_earn(setting: Setting) -> Floats:
 
 
 class OptimisticPlanning(Learner):
-    """Algorithm 2; see the module's text. `counts[h, s, a, s2]` are N_h (one h if pooled)."""
+    """Algorithm 2 of the paper, for lost observations whose rate is known; see the module's text.
+
+    Parameters
+    ----------
+    oracle : "bonus" or "alternating"
+        How the joint maximum over policies and models is replaced.
+    c : float, optional
+        Constant of the radii; one that was measured for each oracle if None (docs/loss_learners.md).
+    replan : "doubling" or "full"
+        When some N_h(s, a) has doubled since the last plan (or is no longer 0), or after every episode.
+    pooled : bool
+        One count for all steps of a stationary process ("alternating" then still lets θ differ between steps, a larger set).
+    clip : "remaining" or "none"
+        Of "bonus": cut the value of a seen state at what is left to earn, or nothing but `estimate`, at H.
+    starts : int
+        Of "alternating": how many models it ascends from.
+
+    Examples
+    --------
+    >>> import oldlight as ol
+    >>> problem = ol.ImpairedMDP(ol.instances.sensing_chain(0.8, n_states=4, horizon=4), "loss:0.2")
+    >>> run = ol.learn(problem, ol.learners.OptimisticPlanning(), 20)
+    >>> bool(run.estimates[-1] >= run.best)  # optimistic
+    True
+    """
 
     def __init__(
         self,
@@ -274,11 +296,11 @@ def _best_actions(search: Search, h: int, B: Floats, rng: np.random.Generator) -
 
 
 def furthest(p: Floats, radius: Floats, direction: Floats) -> Floats:
-    """The rows x within `radius` of p (in TV) with the largest x·direction: chance moves from the worst to the best."""
+    """The rows x within `radius` of p (in TV) with the largest x·direction: probability moves from the worst to the best."""
     order = np.argsort(-direction, axis=-1, kind="stable")
     x = np.take_along_axis(p, order, axis=-1)
     moved = np.minimum(radius, 1.0 - x[..., 0])
-    behind = np.cumsum(x[..., :0:-1], axis=-1)[..., ::-1]  # the chance of place i ≥ 1 and of those behind it
+    behind = np.cumsum(x[..., :0:-1], axis=-1)[..., ::-1]  # the probability of place i ≥ 1 and of those behind it
     x[..., 1:] -= np.clip(moved[..., None] - (behind - x[..., 1:]), 0.0, x[..., 1:])
     x[..., 0] = 1.0 - x[..., 1:].sum(axis=-1)
     result = np.empty_like(x)
@@ -301,7 +323,7 @@ def best_model(
 ) -> tuple[Floats, float]:
     """One ascent over the models for the policy of `table`, step by step from the last: (θ, value of the policy at θ).
 
-    A blackout i is the one from the start (i = 0) or from (t, s) (i = 1 + t·S + s). reach[h][i, x]: the chance that
+    A blackout i is the one from the start (i = 0) or from (t, s) (i = 1 + t·S + s). reach[h][i, x]: the probability that
     blackout i is under way at time h and s_h = x. worth[i, x]: what is earned from step h on in that case.
     """
     H, S, A = rewards.shape
@@ -317,13 +339,13 @@ def best_model(
     worth = rewards[H - 1].T[acts[H - 1]]
     for h in range(H - 2, -1, -1):
         n = 1 + (h + 1) * S
-        shown = np.diagonal(worth[n:])  # what a seen s_{h+1} is worth
-        following = seen[h + 1] * shown + (1.0 - seen[h + 1]) * worth[:n]  # [i, s2]
+        worth_seen = np.diagonal(worth[n:])  # what a seen s_{h+1} is worth
+        following = seen[h + 1] * worth_seen + (1.0 - seen[h + 1]) * worth[:n]  # [i, s2]
         for a in range(A):
             mine = acts[h] == a
             gain = reach[h][mine].T @ following[mine]  # [x, s2]
             reached = reach[h][mine].sum(axis=0) > 0.0
-            theta[h, :, a] = furthest(p[h, :, a], radius[h, :, a], np.where(reached[:, None], gain, shown))
+            theta[h, :, a] = furthest(p[h, :, a], radius[h, :, a], np.where(reached[:, None], gain, worth_seen))
         rows = theta[h][:, acts[h]]  # [x, i, s2]
         worth = rewards[h].T[acts[h]] + np.einsum("xit,it->ix", rows, following)
     value = seen[0] * (initial @ np.diagonal(worth[1:])) + (1.0 - seen[0]) * (initial @ worth[0])

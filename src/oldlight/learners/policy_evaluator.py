@@ -20,7 +20,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from oldlight.model.information import Layout
-from oldlight.model.policies import BlackoutPolicy, FunctionPolicy, Policy, TablePolicy, chances_of
+from oldlight.model.policies import BlackoutPolicy, FunctionPolicy, Policy, TablePolicy, probabilities_at
 from oldlight.model.problem import ImpairedMDP
 from oldlight.planning import solve
 from oldlight.planning.delay import DelayModel, Induction, Stage
@@ -71,7 +71,7 @@ class PolicyEvaluator:
             found = play(self.problem, policy, self._episodes if asked else EPISODES, seed)
             return found.value, found.half_width
         if self._model is not None and isinstance(policy, TablePolicy):
-            self.starts = values_by_start(self.problem, self._follow(policy.actions, policy.chances))
+            self.starts = values_by_start(self.problem, self._follow(policy.actions, policy.action_probabilities))
             return float(self.problem.initial @ self.starts), 0.0
         found = self._evaluate(self.problem, policy, seed)
         wide = self._value_starts(policy, seed) if self._by_start else 0.0
@@ -91,10 +91,12 @@ class PolicyEvaluator:
             self.starts = blackout_values(problem, policy)
             return 0.0
         if problem.warmup and self._model is not None:
-            mix = np.array([chances_of(problem, policy, info) for info in self._model.layout])
+            mix = np.array([probabilities_at(problem, policy, info) for info in self._model.layout])
             self.starts = values_by_start(problem, self._follow(None, mix))
             return 0.0
-        asked = FunctionPolicy(lambda info: chances_of(problem, policy, info), problem.n_actions)  # it is not told s
+        asked = FunctionPolicy(
+            lambda info: probabilities_at(problem, policy, info), problem.n_actions
+        )  # it does not know s
         wide = 0.0
         for s in np.flatnonzero(problem.initial > 0).tolist():
             found = self._evaluate(_from_state(problem, s), asked, seed)

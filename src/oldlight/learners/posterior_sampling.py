@@ -27,7 +27,22 @@ Floats = NDArray[np.float64]
 
 
 class PosteriorSampling(Learner):
-    """prior: the Dirichlet parameter of each successor (1/S if None); pooled: counts of all steps together."""
+    """Draw a process from the posterior, plan for it, play one episode; see the module's text.
+
+    Parameters
+    ----------
+    prior : float, optional
+        The Dirichlet parameter of each successor; 1/S if None.
+    pooled : bool
+        Put the counts of all steps together (stationary processes).
+
+    Examples
+    --------
+    >>> import oldlight as ol
+    >>> problem = ol.ImpairedMDP(ol.instances.center_chain(0.8), "constant:1")
+    >>> ol.learn(problem, ol.learners.PosteriorSampling(pooled=True), 20).done
+    20
+    """
 
     def __init__(self, *, prior: float | None = None, pooled: bool = False) -> None:
         self.prior = None if prior is None else checks.positive("prior", prior)

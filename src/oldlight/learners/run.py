@@ -7,7 +7,7 @@
 
 whose comparator is chosen for each s^k on its own, as if it knew it. For policies that do not look ahead the two differ
 in expectation by  K·( Σ_s rho(s)·max_π V^π(s) − max_π Σ_s rho(s)·V^π(s) ) ≥ 0.  Where the agent sees the first state at
-once this is 0, and what is left is the luck of the draws s^k. Where the start is hidden it is what knowing it would be
+once this is 0, and what is left is the randomness of the draws s^k. Where the start is hidden it is what knowing it would be
 worth, times K: nobody who acts on what has arrived can earn that, so the printed form then grows like K for the best
 policy too.
 """
@@ -24,7 +24,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from oldlight import checks, files
+from oldlight import checks, drawing, files
 
 Floats = NDArray[np.float64]
 COLUMNS = ("values", "half_widths", "returns", "estimates", "seconds")
@@ -44,23 +44,58 @@ BY_START = ("starts", "start_values")  # columns of a run with by_start=True
 
 @dataclass(eq=False)
 class LearningRun:
-    """values[k]: the value of the policy of episode k, with its half-width (0 where exact); returns[k]: what was earned;
-    estimates[k]: the learner's own estimate of the optimal value; seconds[k]: time to plan, play and learn, without the
-    valuation. `best`: the value of the best executable policy. `regret[k]`: cumulative.
+    """What a run leaves; every column has shape (episodes,).
 
-    With by_start=True also starts[k]: the state of the first step (step −warmup) of episode k; start_values[k]: the value of
-    its policy from there; best_by_start[s]: the best executable value when the first state is s and known (NaN for an s
-    that no episode begins in). Each column has shape (episodes,).
+    Parameters
+    ----------
+    learner, problem : str
+        Who learnt, and what: the learner's class and the problem's repr.
+    episodes : int
+        How many were asked for.
+    seed : int
+        Random seed.
+    best : float
+        The value of the best executable policy.
+    every : int
+        The policy of every n-th episode was valued.
+    evaluate : "exact" or "sampled"
+        How.
+    values, half_widths : ndarray
+        The value of each episode's policy, and half of its 95% confidence interval (0 where exact).
+    returns : ndarray
+        What was earned.
+    estimates : ndarray
+        The learner's own estimate of the optimal value.
+    seconds : ndarray
+        Time to plan, play and learn, without the valuation.
+    done : int
+        How many episodes were complete.
+    interrupted : bool
+        Did Ctrl-C end it?
+    starts, start_values : ndarray, optional
+        With by_start=True: the first state (of step −warmup) of each episode, and the value of its policy from there.
+    best_by_start : ndarray, shape (S,), optional
+        The best executable value when the first state is s and known (NaN for an s that no episode begins in).
 
     Examples
     --------
     >>> import oldlight as ol
     >>> problem = ol.ImpairedMDP(ol.instances.center_chain(0.8), ol.ConstantDelay(1))
     >>> run = ol.learn(problem, ol.learners.UniformRandom(), 20, seed=1)
-    >>> print(str(run).partition("\\n")[0])
+    >>> print(run)
     LearningRun of UniformRandom
-    >>> run.to_dict()["episodes"], len(run.to_dict()["regret"])
-    (20, 20)
+      problem                   ImpairedMDP(TabularMDP(S=20, A=5, H=10, stationary), ConstantDelay(d=1), start=cold)
+      seed                      1
+      episodes                  20 of 20
+      regret                    56.4138
+      value of the last policy  0.40011
+      best executable value     3.2208
+      mean return               0.1
+      learner's estimate        nan
+      seconds                   ...
+      values                    exact
+    >>> len(run.to_dict()["regret"])
+    20
     """
 
     learner: str
@@ -93,6 +128,7 @@ class LearningRun:
         evaluate: str,
         best_by_start: Floats | None = None,
     ) -> LearningRun:
+        """A run of which no episode is done yet."""
         blank: dict[str, Any] = {name: np.full(episodes, np.nan) for name in COLUMNS}
         if best_by_start is not None:
             blank |= {"starts": np.full(episodes, -1), "start_values": np.full(episodes, np.nan)}
@@ -112,9 +148,11 @@ class LearningRun:
         return np.cumsum(self.best_by_start[self.starts] - self.start_values)
 
     @property
-    def gaps(self) -> Floats:
-        """What each episode's policy falls short of the best."""
+    def shortfalls(self) -> Floats:
+        """best − values: the regret of each episode, shape (episodes,)."""
         return self.best - self.values
+
+    gaps = checks.renamed_property("gaps", "shortfalls")
 
     @property
     def exact(self) -> bool:
@@ -149,6 +187,7 @@ class LearningRun:
     # -- files ----------------------------------------------------------------------------------------------------
 
     def arrays(self) -> dict[str, Any]:
+        """The arrays of a file: the head as JSON, and the columns as far as they are done."""
         head = {name: getattr(self, name) for name in HEAD}
         columns = {name: getattr(self, name)[: self.done] for name in self._columns}
         if self.best_by_start is not None:
@@ -208,8 +247,7 @@ class LearningRun:
         how = [f"valued every {self.every} episodes"] if self.every > 1 else []
         how += [f"{self.sampled:,} sampled: each ± {self.half_widths.max():.2g} or less (95%)"] if self.sampled else []
         rows |= {"values": ", ".join(how) or "exact"} | ({"interrupted": "yes"} if self.interrupted else {})
-        width = max(map(len, rows))
-        return "\n".join([f"LearningRun of {self.learner}", *(f"  {key:<{width}}  {rows[key]}" for key in rows)])
+        return drawing.facts(f"LearningRun of {self.learner}", rows)
 
     def __repr__(self) -> str:
         regret = f"{self.regret[-1]:.6g}" if len(self.values) else "0"
@@ -237,12 +275,35 @@ def _held(held: files.Arrays) -> tuple[dict[str, Any], dict[str, NDArray[Any]]]:
 
 
 def compare(runs: Sequence[LearningRun], *, ax: Any = None, labels: Sequence[str] | None = None, **style: Any) -> Any:
-    """Draw the regret of runs on one axes: runs with the same label are seeds of one learner, shown as their mean with a band
-    of one standard deviation. Labels are the learners' names if None. Returns the axes."""
-    if ax is None:
-        from matplotlib.figure import Figure
+    """Draw the regret of runs on one axes.
 
-        ax = Figure(layout="constrained").subplots()
+    Runs with the same label are seeds of one learner, drawn as their mean with a band of one standard deviation.
+
+    Parameters
+    ----------
+    runs : sequence of LearningRun
+        What to draw.
+    ax : matplotlib axes, optional
+        New ones if None.
+    labels : sequence of str, optional
+        One for each run; the learners' names if None.
+    **style
+        Of the lines, as matplotlib takes it.
+
+    Returns
+    -------
+    matplotlib axes
+        On which was drawn.
+
+    Examples
+    --------
+    >>> import oldlight as ol
+    >>> problem = ol.ImpairedMDP(ol.instances.center_chain(0.8), "constant:1")
+    >>> runs = ol.learners.learn_seeds(problem, ol.learners.UniformRandom, 20, seeds=range(3))
+    >>> ol.compare(runs).get_legend().get_texts()[0].get_text()
+    'UniformRandom (3 seeds)'
+    """
+    ax = drawing.axes_of(ax)
     names = [run.learner for run in runs] if labels is None else list(labels)
     if len(names) != len(runs):
         raise ValueError(f"{len(names)} labels for {len(runs)} runs; expected one each")

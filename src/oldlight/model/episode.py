@@ -16,11 +16,20 @@ Ints = NDArray[np.int64]
 
 @dataclass(frozen=True, eq=False)
 class Episode:
-    """What the protocol reveals after an episode, for the steps −warmup..H−1 (entry i is step i − warmup).
+    """What the protocol reveals after an episode, for the steps −warmup..H−1: entry i is step i − warmup, each array has shape (warmup + H,).
 
-    states[i]: the state, or −1 if its observation was lost. actions[i]. arrivals[i]: when it arrived (H or later: only after
-    the episode; −1: lost). rewards[i]: the reward of (states[i], actions[i]), NaN where the observation was lost and zero before step 0.
-    Each has shape (warmup + H,).
+    Parameters
+    ----------
+    states : ndarray of int
+        The state, or −1 if its observation was lost.
+    actions : ndarray of int
+        What was done.
+    arrivals : ndarray of int
+        When the observation arrived (H or later: only after the episode; −1: lost).
+    rewards : ndarray
+        The reward of (states[i], actions[i]); NaN where the observation was lost, zero before step 0.
+    warmup : int
+        Steps before step 0.
 
     Examples
     --------
@@ -38,6 +47,10 @@ class Episode:
     warmup: int
 
     lead = checks.renamed_property("lead", "warmup")
+
+    def __repr__(self) -> str:
+        lost = int(np.count_nonzero(self.arrivals < 0))
+        return f"Episode({len(self.states)} steps, {self.warmup} of warm-up, {lost} lost)"
 
     def information(self, h: int) -> Information:
         """What the agent knew at time h of this episode (as it knew it then)."""

@@ -20,7 +20,7 @@ nothing can have been seen by time h.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
@@ -28,13 +28,32 @@ import numpy as np
 from numpy.typing import NDArray
 
 from oldlight.model.link_information import LinkInformation, check_link, law_of_state
+from oldlight.model.possible import check
 from oldlight.model.problem import ImpairedMDP, checked_problem
 
 Floats = NDArray[np.float64]
 
 
 class Information(NamedTuple):
-    """τ_h. `t` and `state` are None when nothing has been seen; `queue` is the actions since, oldest first."""
+    """τ_h, what an agent knows at time h.
+
+    Parameters
+    ----------
+    h : int
+        The step that the action chosen now acts on.
+    t, state : int or None
+        The newest visible step and its state; None when nothing has been seen.
+    queue : tuple of int
+        The actions since step t, oldest first.
+    waited : int
+        Steps since that observation arrived.
+
+    Examples
+    --------
+    >>> import oldlight as ol
+    >>> ol.Information.seen(t=1, state=4, queue=(0, 0))  # at time 3
+    Information(h=3, t=1, state=4, queue=(0, 0), waited=0)
+    """
 
     h: int
     t: int | None
@@ -86,7 +105,27 @@ def current(problem: ImpairedMDP, info: Information) -> Floats:
 
 
 def belief(problem: ImpairedMDP, info: Any) -> Floats:
-    """The law of the current state s_h given what the agent knows. An impossible `info` raises and says why."""
+    """The distribution of the current state s_h given what the agent knows.
+
+    Parameters
+    ----------
+    problem : ImpairedMDP
+        The process and its channel.
+    info : Information or LinkInformation
+        What the agent knows at time h. One that no episode can lead to is refused.
+
+    Returns
+    -------
+    ndarray, shape (S,)
+        P(s_h = s | info).
+
+    Examples
+    --------
+    >>> import oldlight as ol
+    >>> problem = ol.ImpairedMDP(ol.instances.sensing_chain(0.8, n_states=4), "constant:1")
+    >>> ol.belief(problem, ol.Information.seen(t=0, state=1, queue=(0,))).round(6).tolist()  # "right" since then
+    [0.2, 0.0, 0.8, 0.0]
+    """
     checked_problem(problem, "belief")
     if not problem.has_delay_law or isinstance(info, LinkInformation):
         check_link(problem, info)
@@ -95,99 +134,6 @@ def belief(problem: ImpairedMDP, info: Any) -> Floats:
     if problem.arrival_probability is not None:
         settled_late(problem)  # a delay law that depends on hidden states makes a loss itself informative
     return current(problem, info)
-
-
-def check(problem: ImpairedMDP, info: Information) -> None:
-    """Raise ValueError if no episode of `problem` can lead to `info`."""
-    h, t, s, queue, waited = info
-    H, S, A = problem.horizon, problem.n_states, problem.n_actions
-
-    def no(why: str) -> ValueError:
-        return ValueError(f"impossible information {tuple(info)}: {why}")
-
-    if not 0 <= h < H:
-        raise no(f"time h = {h} is outside 0..{H - 1}")
-    for a in queue:
-        if not 0 <= a < A:
-            raise no(f"action {a} in the queue is outside 0..{A - 1}")
-    law, seen = problem.law, problem.arrival_probability
-    for i, a in enumerate(problem.pending[:h]):
-        j = i - (t or 0)
-        if 0 <= j < len(queue) and queue[j] != a:
-            raise no(f"the action of step {i} was under way before the start: it is {a}, not {queue[j]}")
-    if t is None or s is None:
-        if t is not None or s is not None:
-            raise no("t and state must both be given, or both be None when nothing has been seen")
-        if len(queue) != h:
-            raise no(f"nothing seen by time {h} means {h} actions in the queue, not {len(queue)}")
-        if problem.warmup:
-            raise no("after a warm start something has always been seen")
-        if seen is None:
-            if law.first[h + 1 :].sum() <= 0:
-                raise no(f"the first observation has always arrived by time {h}")
-        elif law.constant is not None:
-            _check_lost(seen, 0, h - law.constant, no)
-        return
-    if not -problem.warmup <= t <= h:
-        raise no(f"the newest visible step t = {t} is outside {-problem.warmup}..{h}")
-    if not 0 <= s < S:
-        raise no(f"state {s} is outside 0..{S - 1}")
-    if len(queue) != h - t:
-        raise no(f"from step t = {t} to time h = {h} there are {h - t} actions, not {len(queue)}")
-    reached = _reachable(problem, t)
-    if not reached[s].any():
-        raise no(f"no way of acting reaches state {s} at step {t}")
-    m = h - t
-    if problem.warmup:
-        if m != problem.warmup or waited:
-            raise no(
-                f"with a constant delay {problem.warmup} the newest visible step at time {h} is {h - problem.warmup}"
-            )
-        return
-    if not 0 <= waited <= m:
-        raise no(f"waited = {waited} is outside 0..{m}, the steps since step {t}")
-    if m - waited > law.longest_delay or not reached[s, m - waited]:
-        raise no(f"the observation of step {t} in state {s} cannot be exactly {m - waited} late")
-    if seen is not None:
-        if seen[t] <= 0:
-            raise no(f"the observation of step {t} is never seen")
-        if law.constant is not None:
-            _check_lost(seen, t + 1, h - law.constant, no)
-    elif waited:
-        risk = law.at_step(law.at_risk, t)
-        row = risk[min(s, risk.shape[0] - 1), min(queue[0], risk.shape[1] - 1)]
-        if m > law.longest_delay or waited >= len(row) or row[waited] <= 0:
-            raise no(f"after state {s} and action {queue[0]} the next observation never takes {waited} steps more")
-
-
-def _check_lost(seen: Floats, first: int, last: int, no: Callable[[str], ValueError]) -> None:
-    """Steps first..last are settled and none of them was seen: is that possible?"""
-    always = np.flatnonzero(seen[first : last + 1] >= 1) if last >= first else np.zeros(0)
-    if len(always):
-        raise no(f"the observation of step {first + int(always[0])} is always seen")
-
-
-def _reachable(problem: ImpairedMDP, t: int) -> NDArray[np.bool_]:
-    """Axes (s, d): can step t be in state s with an observation that is d late? (One column after a warm start.)"""
-    law, S = problem.law, problem.n_states
-    if problem.warmup:
-        mask = problem.initial > 0
-        for i in range(-problem.warmup, t):
-            mask = np.asarray((problem.transitions_at(i)[mask] > 0).any(axis=(0, 1)))
-        return np.asarray(mask[:, None])
-    reached = np.zeros((S, law.longest_delay + 1), dtype=bool)
-    reached[:, : len(law.first)] = (problem.initial > 0)[:, None] & (law.first[: law.longest_delay + 1] > 0)
-    for i in range(t):
-        can = np.broadcast_to(law.at_step(law.interarrival, i) > 0, (S, problem.n_actions, law.interarrival.shape[-1]))
-        moves_to = problem.transitions_at(i) > 0  # [s, a, s2]
-        after = np.zeros_like(reached)
-        for k in range(can.shape[-1]):
-            to = np.asarray((moves_to & can[:, :, k, None]).any(axis=1))  # [s, s2]
-            late = np.asarray((reached[:, :, None] & to[:, None, :]).any(axis=0)).T  # [s2, d]
-            for d in np.flatnonzero(late.any(axis=0)).tolist():
-                after[:, min(d + k, law.longest_delay)] |= late[:, d]
-        reached = after
-    return reached
 
 
 def beginnings(problem: ImpairedMDP) -> Iterator[tuple[float, Information]]:
@@ -227,14 +173,14 @@ def moves(problem: ImpairedMDP, info: Information, a: int) -> Iterator[tuple[flo
     law, seen = problem.law, problem.arrival_probability
     if seen is not None:
         u = h + 1 - settled_late(problem)  # the step that is settled at time h + 1
-        chance = float(seen[u]) if u >= 0 else 0.0
-        if chance > 0:
+        arrives = float(seen[u]) if u >= 0 else 0.0
+        if arrives > 0:
             begin, b = newest(problem, info)
             b = push(problem, b, begin, longer[: u - begin])
             for s2 in np.flatnonzero(b > 0).tolist():
-                yield chance * float(b[s2]), Information(h + 1, u, s2, longer[u - begin :], 0)
-        if chance < 1:
-            yield 1.0 - chance, Information(h + 1, t, s, longer, waited + 1)
+                yield arrives * float(b[s2]), Information(h + 1, u, s2, longer[u - begin :], 0)
+        if arrives < 1:
+            yield 1.0 - arrives, Information(h + 1, t, s, longer, waited + 1)
         return
     if t is None or s is None:
         theta = float(law.first_hazard[h + 1])
@@ -263,7 +209,28 @@ class Block(NamedTuple):
 
 @dataclass(frozen=True, eq=False)
 class Layout:
-    """Where each information state of a delayed problem stands in a flat table (see the module's text)."""
+    """Where each information state of a delayed problem stands in a flat table (see the module's text).
+
+    Parameters
+    ----------
+    horizon, n_states, n_actions : int
+        H, S and A.
+    offset : ndarray of int, shape (H, M + 1, M + 1)
+        [h, m, δ]: where the block of queue length m and wait δ begins; −1 where there is none.
+    root : ndarray of int, shape (H,)
+        Where the block begins in which nothing has been seen; −1 where something always has.
+    size : int
+        Number of information states.
+
+    Examples
+    --------
+    >>> import oldlight as ol
+    >>> layout = ol.Layout.of(ol.ImpairedMDP(ol.instances.sensing_chain(0.8), "constant:2"))
+    >>> layout
+    Layout(H=10, S=20, A=5, 4,006 information states)
+    >>> layout.index(ol.Information.seen(t=0, state=1, queue=(0, 0)))
+    25
+    """
 
     horizon: int
     n_states: int
@@ -314,6 +281,7 @@ class Layout:
             yield Block(h, int(m), int(waited), int(self.offset[h, m, waited]))
 
     def block_size(self, m: int) -> int:
+        """S·A^m, the entries of a block of queue length m."""
         return int(self.n_states * self.n_actions**m)
 
     def largest_at(self, h: int) -> int:
@@ -342,6 +310,9 @@ class Layout:
                 return int(start + info.state * self.n_actions**m + code)
         raise KeyError(f"no information state {tuple(info)} in this problem")
 
+    def __repr__(self) -> str:
+        return f"Layout(H={self.horizon}, S={self.n_states}, A={self.n_actions}, {self.size:,} information states)"
+
     def __iter__(self) -> Iterator[Information]:
         """Every information state, in the order of the flat table."""
         A = self.n_actions
@@ -353,3 +324,11 @@ class Layout:
         for h in np.flatnonzero(self.root >= 0).tolist():
             for code in range(A**h):
                 yield Information.nothing_seen(decode(code, h, A))
+
+
+def same_layout(one: Layout, other: Layout) -> bool:
+    """Do two tables index the same information states?"""
+    if one is other:
+        return True
+    sizes = (one.horizon, one.n_states, one.n_actions) == (other.horizon, other.n_states, other.n_actions)
+    return sizes and np.array_equal(one.offset, other.offset) and np.array_equal(one.root, other.root)

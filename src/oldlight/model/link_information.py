@@ -19,9 +19,27 @@ Floats = NDArray[np.float64]
 
 
 class LinkInformation(NamedTuple):
-    """What the agent knows at time h; `node` is the name of the automaton's node, `queue` the actions since t, oldest first.
+    """What an agent knows at time h behind a channel that is planned by its automaton.
 
-    `t` and `state` are None when nothing has been seen.
+    Parameters
+    ----------
+    h : int
+        The step that the action chosen now acts on.
+    node : hashable
+        The name of the automaton's node: what is known of the link.
+    t, state : int or None
+        The newest visible step and its state; None when nothing has been seen.
+    queue : tuple of int
+        The actions since step t (since step 0 when nothing has been seen), oldest first.
+
+    Examples
+    --------
+    >>> import oldlight as ol
+    >>> problem = ol.ImpairedMDP(ol.instances.sensing_chain(0.8), ol.Periodic(2))
+    >>> problem.automaton.nodes
+    (0, 1)
+    >>> int(ol.belief(problem, ol.LinkInformation(h=0, node=0, t=0, state=4, queue=())).argmax())
+    4
     """
 
     h: int
@@ -36,7 +54,7 @@ class PolicyOfNodes(ABC):
 
     @abstractmethod
     def probabilities(self, info: Any) -> Floats:
-        """The chance of each action."""
+        """The probability of each action."""
 
     @abstractmethod
     def fits(self, problem: ImpairedMDP) -> bool:
@@ -91,7 +109,7 @@ class NodeFollower:
 
 
 def law_of_state(mdp: TabularMDP, info: LinkInformation, steps: int, initial: Floats | None = None) -> Floats:
-    """The law of s_{t + steps} (of s_steps when nothing has been seen), from what `info` says and its first `steps` actions."""
+    """The law of s_{t + steps} (of s_steps when nothing has been seen), from `info` and its first `steps` actions."""
     if info.t is None:
         b = mdp.initial if initial is None else initial
     else:

@@ -87,13 +87,17 @@ class LinkTables:
         yield "link_blocks", bool(((offset >= 0) & (offset + S * codes <= len(self.actions))).all())
         yield "link_blocks", bool(((blind + codes <= len(self.blind)) & (blind >= -1)).all())
         yield "link_blocks", bool((blind[length == ROOT] >= 0).all())
-        yield "link_prior", len(self.prior) == len(h) and bool((self.prior >= 0).all() and (self.prior <= 1 + 1e-6).all())
+        yield (
+            "link_prior",
+            len(self.prior) == len(h) and bool((self.prior >= 0).all() and (self.prior <= 1 + 1e-6).all()),
+        )
         yield "link_actions", _within(self.actions, 0, K)
         yield "link_blind", _within(self.blind, 0, K)
-        rows = self.transitions.sum(axis=3)
+        with np.errstate(over="ignore", invalid="ignore"):
+            rows, whole = self.transitions.sum(axis=3), float(self.initial.sum())
         yield "link_transitions", len(rows) in (1, H) and bool((np.abs(rows - 1) <= checks.SUM_TOLERANCE).all())
         yield "link_transitions", bool((self.transitions >= 0).all())
-        yield "link_initial", bool((self.initial >= 0).all() and abs(self.initial.sum() - 1) <= checks.SUM_TOLERANCE)
+        yield "link_initial", bool((self.initial >= 0).all() and abs(whole - 1) <= checks.SUM_TOLERANCE)
         yield from self._laws(len(h), K, S)
         yield from self._links(N)
 

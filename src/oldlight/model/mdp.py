@@ -33,10 +33,30 @@ Floats = NDArray[np.float64]
 class TabularMDP:
     """A finite episodic MDP, validated and immutable.
 
-    transitions: (S, A, S) for a stationary process or (H, S, A, S); rows sum to one.
-    rewards: (S, A) or (H, S, A); any numbers whose sums over an episode are finite.
-    initial: the law of the first state, (S,); uniform if None.
-    states, actions: optional names, used in tables, files and pictures.
+    Parameters
+    ----------
+    transitions : array_like, shape (S, A, S) or (H, S, A, S)
+        Probability of each next state: of a stationary process, or one for each step. Rows sum to one.
+    rewards : array_like, shape (S, A) or (H, S, A)
+        Any numbers whose sums over an episode are finite.
+    horizon : int
+        H, the number of steps.
+    initial : array_like, shape (S,), optional
+        Distribution of the first state; uniform if None.
+    states, actions : sequence of str, optional
+        Names for tables, files and pictures.
+    truncation_error : float
+        How far values may be off because a longer process was cut at H (see `discounted`).
+
+    Examples
+    --------
+    >>> import oldlight as ol
+    >>> stay_or_swap = [[[1, 0], [0, 1]], [[0, 1], [1, 0]]]  # [s, a, next s]
+    >>> mdp = ol.TabularMDP(stay_or_swap, rewards=[[0, 0], [1, 1]], horizon=3)
+    >>> mdp
+    TabularMDP(S=2, A=2, H=3, stationary)
+    >>> mdp.transitions.shape, mdp.rewards.shape
+    ((3, 2, 2, 2), (3, 2, 2))
     """
 
     transitions: Floats  # [h, s, a, s2]
@@ -254,7 +274,7 @@ class TabularMDP:
             found = held.shape("transitions")
             if found[-2:] != (A, S):
                 raise files.UnreadableFile(
-                    f"{text_path} says {S} states and {A} actions, but {source} has transitions of shape {found}: the two "
+                    f"{text_path} has {S} states and {A} actions, but {source} has transitions of shape {found}: the two "
                     "files do not belong together"
                 )
             parts: dict[str, Any] = {
@@ -268,7 +288,7 @@ class TabularMDP:
 
 
 def _head(path: Path) -> dict[str, Any]:
-    """What the TOML file of a process says, checked."""
+    """What the TOML file of a process holds, checked."""
     head = files.read_toml(path, "process file")
     if head.get("kind") != "oldlight.TabularMDP":
         raise files.UnreadableFile(f"{path}: kind is {head.get('kind')!r}, expected 'oldlight.TabularMDP'")

@@ -1,23 +1,20 @@
 """What an agent does with what it knows: executable policies, functions of the information state τ_h.
 
-    policy.probabilities(info)  -> the chance of each action, shape (A,)
+    policy.probabilities(info)  -> the probability of each action, shape (A,)
     policy.action(info)         -> the action, for a policy that does not randomise
 
-`TablePolicy`      one action (or one law of actions) per information state of a delayed problem.
+`TablePolicy`      one action (or distribution of actions) per information state of a delayed problem.
 `BlackoutPolicy`   for loss: one sequence of actions per newest seen (t, s_t), followed until the next observation. Every
                    deterministic policy under loss has this form, because between observations only its own actions pass.
 `FunctionPolicy`   any function of the information state.
 `BeliefPolicy`     any function of (h, belief).
-`MarkovPolicy`     a function of (h, s_h): the plan of somebody who sees everything. Not executable under impairment;
-                   it is what a plan with full information is compared by, and simulated by.
-
-Tables are saved as npz files without pickle and load with numpy alone.
+`MarkovPolicy`     a function of (h, s_h): the plan of somebody who sees everything, not executable behind a link.
 """
 
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from functools import partial
 from pathlib import Path
 from typing import Any, Protocol, runtime_checkable
@@ -25,7 +22,7 @@ from typing import Any, Protocol, runtime_checkable
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from oldlight import checks, files
+from oldlight import checks
 from oldlight.model.information import Information, Layout, current, decode, encode, settled_late
 from oldlight.model.problem import ImpairedMDP
 
@@ -34,15 +31,27 @@ Floats = NDArray[np.float64]
 
 @runtime_checkable
 class Policy(Protocol):
-    """Anything that gives the chances of the actions for what the agent knows."""
+    """What every executable policy has: `probabilities(info)`, the probability of each action, shape (A,).
 
-    def probabilities(self, info: Information) -> Floats: ...
+    Examples
+    --------
+    >>> import numpy as np
+    >>> import oldlight as ol
+    >>> class Coin:
+    ...     def probabilities(self, info):
+    ...         return np.array([0.5, 0.5])
+    >>> isinstance(Coin(), ol.Policy)
+    True
+    """
+
+    def probabilities(self, info: Information) -> Floats:
+        """The probability of each action for what the agent knows, shape (A,)."""
 
 
 def _point(a: int, n_actions: int) -> Floats:
-    chances = np.zeros(n_actions)
-    chances[a] = 1.0
-    return chances
+    certain = np.zeros(n_actions)
+    certain[a] = 1.0
+    return certain
 
 
 def _known_actions(name: str, table: NDArray[Any], n_actions: int) -> NDArray[Any]:
@@ -55,9 +64,9 @@ def _known_actions(name: str, table: NDArray[Any], n_actions: int) -> NDArray[An
     return table
 
 
-def _only_action(chances: Floats, info: Information) -> int:
-    a = int(chances.argmax())
-    if chances[a] < 1.0:
+def _only_action(given: Floats, info: Information) -> int:
+    a = int(given.argmax())
+    if given[a] < 1.0:
         raise ValueError(f"the policy randomises at {tuple(info)}; draw from policy.probabilities(info)")
     return a
 
@@ -65,15 +74,42 @@ def _only_action(chances: Floats, info: Information) -> int:
 class TablePolicy:
     """One entry per information state of a delayed problem.
 
-    actions: [index] chosen actions, or chances: [index, a]; the index is `layout.index(info)`.
+    Parameters
+    ----------
+    layout : Layout
+        Where each information state stands: `layout.index(info)`.
+    actions : array_like of int, shape (size,)
+        The action of each information state. Give exactly one of `actions` and `action_probabilities`.
+    action_probabilities : array_like, shape (size, A)
+        The probability of each action, for a policy that randomises.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> import oldlight as ol
+    >>> problem = ol.ImpairedMDP(ol.instances.sensing_chain(0.8), "constant:1")
+    >>> layout = ol.Layout.of(problem)
+    >>> always_right = ol.TablePolicy(layout, np.zeros(layout.size, dtype=int))
+    >>> always_right.action(ol.Information.seen(t=0, state=3, queue=(2,)))
+    0
     """
 
-    def __init__(self, layout: Layout, actions: ArrayLike | None = None, *, chances: ArrayLike | None = None) -> None:
-        if (actions is None) == (chances is None):
-            raise ValueError("TablePolicy takes exactly one of actions and chances")
+    def __init__(
+        self,
+        layout: Layout,
+        actions: ArrayLike | None = None,
+        *,
+        action_probabilities: ArrayLike | None = None,
+        chances: ArrayLike | None = None,
+    ) -> None:
+        if chances is not None:
+            checks.renamed("TablePolicy(chances=...)", "TablePolicy(action_probabilities=...)")
+            action_probabilities = chances
+        if (actions is None) == (action_probabilities is None):
+            raise ValueError("TablePolicy takes exactly one of actions and action_probabilities")
         self.layout = layout
         self.actions: NDArray[Any] | None = None
-        self.chances: Floats | None = None
+        self.action_probabilities: Floats | None = None
         if actions is not None:
             table = np.asarray(actions)
             if table.shape != (layout.size,) or table.dtype.kind not in "ui":
@@ -82,59 +118,80 @@ class TablePolicy:
                 )
             self.actions = _known_actions("actions", table, layout.n_actions)
         else:
-            self.chances = checks.probability_rows("chances", np.asarray(chances), ("index", "a"))
-            if self.chances.shape != (layout.size, layout.n_actions):
-                raise ValueError(f"chances has shape {self.chances.shape}; expected {(layout.size, layout.n_actions)}")
+            rows = checks.probability_rows("action_probabilities", np.asarray(action_probabilities), ("index", "a"))
+            if rows.shape != (layout.size, layout.n_actions):
+                raise ValueError(
+                    f"action_probabilities has shape {rows.shape}; expected {(layout.size, layout.n_actions)}"
+                )
+            self.action_probabilities = rows
+
+    chances = checks.renamed_property("chances", "action_probabilities")
 
     @classmethod
     def trusted(cls, layout: Layout, actions: NDArray[Any]) -> TablePolicy:
         """A table that is known to be right (made by a planner), without looking at every entry again."""
         policy = cls.__new__(cls)
-        policy.layout, policy.actions, policy.chances = layout, actions, None
+        policy.layout, policy.actions, policy.action_probabilities = layout, actions, None
         return policy
 
     def probabilities(self, info: Information) -> Floats:
+        """The probability of each action, shape (A,)."""
         i = self.layout.index(info)
-        if self.chances is not None:
-            return np.array(self.chances[i])
+        if self.action_probabilities is not None:
+            return np.array(self.action_probabilities[i])
         assert self.actions is not None
         return _point(int(self.actions[i]), self.layout.n_actions)
 
     def action(self, info: Information) -> int:
+        """The action; refused where the policy randomises."""
         if self.actions is not None:
             return int(self.actions[self.layout.index(info)])
         return _only_action(self.probabilities(info), info)
 
     def save(self, path: str | os.PathLike[str]) -> Path:
-        body = {"actions": self.actions} if self.actions is not None else {"chances": self.chances}
+        """Write the table as one npz file."""
+        body = {"actions": self.actions} if self.actions is not None else {"chances": self.action_probabilities}
         sizes = np.array([self.layout.horizon, self.layout.n_states, self.layout.n_actions])
         kind = np.array("oldlight.TablePolicy")
-        return checks.save_arrays(
-            path,
-            kind=kind,
-            sizes=sizes,
-            offset=self.layout.offset,
-            root=self.layout.root,
-            **body,
-        )
+        where = {"offset": self.layout.offset, "root": self.layout.root}
+        return checks.save_arrays(path, kind=kind, sizes=sizes, **where, **body)
 
     def __repr__(self) -> str:
         return f"TablePolicy({self.layout.size:,} information states)"
 
 
 class BlackoutPolicy:
-    """sequences[t + 1, s, q, j]: after step t was seen in state s with the queue of code q, the action j steps later while
-    nothing more is seen; row 0 (s = q = 0) is for nothing seen yet, from time 0 on. The queue has as many actions as an
-    observation is late: none under loss alone.
+    """For loss: after each observation one sequence of actions, followed while nothing more is seen.
 
-    Defined where the later actions are what the policy itself did. Elsewhere `elsewhere(info)` is asked, if there is one.
+    It is defined where the later actions are what the policy itself did; anywhere else `elsewhere(info)` is asked, if given.
+
+    Parameters
+    ----------
+    sequences : array_like of int, shape (H + 1, S, A^late, H)
+        [t + 1, s, q, j]: after step t was seen in state s with the queue of code q, the action j steps later. Row 0 (s = q = 0): nothing seen yet.
+    n_actions : int
+        A.
+    late : int
+        How late an observation is, and so the length of the queue: 0 under loss alone.
+    elsewhere : function of an Information, optional
+        The action off the plan. It is not saved.
+
+    Examples
+    --------
+    >>> import oldlight as ol
+    >>> ol.solve(ol.ImpairedMDP(ol.instances.sensing_chain(0.8, horizon=4), "loss:0.2")).policy
+    BlackoutPolicy(H=4, S=20, late=0)
     """
 
     def __init__(
         self, sequences: ArrayLike, n_actions: int, late: int = 0, elsewhere: Callable[[Information], int] | None = None
     ) -> None:
         table = np.asarray(sequences)
-        fits = table.ndim == 4 and table.shape[0] == table.shape[3] + 1 and is_power(table.shape[2], n_actions, late)
+        fits = (
+            table.ndim == 4
+            and table.shape[0] == table.shape[3] + 1
+            and checks.is_power(table.shape[2], n_actions, late)
+        )
         if not fits or table.dtype.kind not in "ui":
             raise ValueError(
                 f"sequences has shape {table.shape}, type {table.dtype}; expected integers (H+1, S, {n_actions}^{late}, H)"
@@ -145,6 +202,7 @@ class BlackoutPolicy:
         self.elsewhere = elsewhere
 
     def action(self, info: Information) -> int:
+        """The action of the sequence that was begun at the newest observation."""
         if info.t is None or info.state is None:
             planned, since = self.sequences[0, 0, 0], info.queue
         else:
@@ -158,6 +216,7 @@ class BlackoutPolicy:
         raise KeyError(f"{tuple(info)} is off the plan: after this observation the plan was {planned[:m].tolist()}")
 
     def probabilities(self, info: Information) -> Floats:
+        """The probability of each action, shape (A,): 1 for that of the sequence."""
         return _point(self.action(info), self.n_actions)
 
     def fits(self, problem: ImpairedMDP) -> bool:
@@ -176,47 +235,23 @@ class BlackoutPolicy:
         return f"BlackoutPolicy(H={self.sequences.shape[3]}, S={self.sequences.shape[1]}, late={self.late})"
 
 
-def load_policy(path: str | os.PathLike[str]) -> TablePolicy | BlackoutPolicy:
-    """Read a policy that `save` wrote."""
-    with files.arrays_in(path) as held:
-        kind = held.words("kind", 100)
-        if kind == "oldlight.BlackoutPolicy":
-            n_actions, late = held.numbers("sizes", 2)
-            return BlackoutPolicy(held.array("sequences", "iu", (None, None, None, None)), n_actions, late)
-        if kind != "oldlight.TablePolicy":
-            raise files.UnreadableFile(f"{path}: kind is {kind!r}, expected a saved oldlight policy")
-        H, S, A = held.numbers("sizes", 3)
-        offset = held.array("offset", "iu", (H, None, None)).astype(np.int64)
-        root = held.array("root", "iu", (H,)).astype(np.int64)
-        if "actions" in held:
-            table = {"actions": held.array("actions", "iu", (None,))}
-        else:
-            table = {"chances": held.array("chances", "f", (None, A))}
-        size = len(next(iter(table.values())))
-        for name, good in places(offset, root, S, A, size):
-            if not good:
-                raise ValueError(f"{name!r} does not fit a table of {size} information states")
-        return TablePolicy(Layout(H, S, A, offset, root, size), **table)
-
-
-def places(offset: NDArray[Any], root: NDArray[Any], S: int, A: int, size: int) -> Iterator[tuple[str, bool]]:
-    """The places of blocks in a table (see `Layout`) by name, and whether each block ends before the table does."""
-    m, h = np.arange(offset.shape[1]), np.arange(len(root))
-    with np.errstate(over="ignore"):
-        block_ends, root_ends = offset + S * float(A) ** m[:, None], root + float(A) ** h
-    yield "offset", bool(((block_ends <= size) | (offset < 0)).all())
-    yield "root", bool(((root_ends <= size) | (root < 0)).all())
-
-
-def is_power(n: int, base: int, exponent: int) -> bool:
-    """n = base^exponent? Without a number of more digits than n has, whatever a file says."""
-    if base < 1 or exponent < 0 or (base > 1 and exponent >= int(n).bit_length()):
-        return False
-    return bool(n == int(base) ** int(exponent))
-
-
 class FunctionPolicy:
-    """`choose(info)` gives an action or the chances of the actions; each information state is asked once."""
+    """Any function of the information state; each information state is asked once.
+
+    Parameters
+    ----------
+    choose : function of an Information
+        Returns an action, or the probabilities of the actions, shape (A,).
+    n_actions : int
+        A.
+
+    Examples
+    --------
+    >>> import oldlight as ol
+    >>> wait_and_see = ol.FunctionPolicy(lambda info: 0 if info.t is None else 1, n_actions=2)
+    >>> wait_and_see.action(ol.Information.nothing_seen())
+    0
+    """
 
     def __init__(self, choose: Callable[[Information], Any], n_actions: int) -> None:
         self.choose = choose
@@ -224,17 +259,40 @@ class FunctionPolicy:
         self._known: dict[Information, Floats] = {}
 
     def probabilities(self, info: Information) -> Floats:
+        """The probability of each action, shape (A,)."""
         known = self._known.get(info)
         if known is None:
-            known = self._known[info] = as_chances(self.choose(info), self.n_actions, f"the policy at {tuple(info)}")
+            known = self._known[info] = as_probabilities(
+                self.choose(info), self.n_actions, f"the policy at {tuple(info)}"
+            )
         return known
 
     def action(self, info: Information) -> int:
+        """The action; refused where the policy randomises."""
         return _only_action(self.probabilities(info), info)
+
+    def __repr__(self) -> str:
+        return f"{type(self).__name__}({getattr(self.choose, '__qualname__', self.choose)}, A={self.n_actions})"
 
 
 class BeliefPolicy(FunctionPolicy):
-    """`choose(h, b)` gives an action or the chances of the actions for the law b of the current state."""
+    """Any function of the time and the belief.
+
+    Parameters
+    ----------
+    problem : ImpairedMDP
+        Says what the belief is.
+    choose : function of (h, b)
+        b is the distribution of the current state, shape (S,); returns an action or the probabilities of the actions, shape (A,).
+
+    Examples
+    --------
+    >>> import oldlight as ol
+    >>> problem = ol.ImpairedMDP(ol.instances.sensing_chain(0.8), "constant:1")
+    >>> to_the_middle = ol.BeliefPolicy(problem, lambda h, b: int(b.argmax() > 9))
+    >>> to_the_middle.action(ol.Information.seen(t=0, state=15, queue=(0,)))
+    1
+    """
 
     def __init__(self, problem: ImpairedMDP, choose: Callable[[int, Floats], Any]) -> None:
         super().__init__(partial(_on_belief, problem, choose), problem.n_actions)
@@ -245,7 +303,21 @@ def _on_belief(problem: ImpairedMDP, choose: Callable[[int, Floats], Any], info:
 
 
 class MarkovPolicy:
-    """actions[h, s]: what somebody does who always sees the current state."""
+    """What somebody does who always sees the current state; plans with full information are compared and simulated by it.
+
+    Parameters
+    ----------
+    actions : array_like of int, shape (H, S)
+        The action of each step and state.
+    n_actions : int
+        A.
+
+    Examples
+    --------
+    >>> import oldlight as ol
+    >>> ol.MarkovPolicy([[0, 1], [1, 1]], n_actions=2)
+    MarkovPolicy(H=2, S=2, A=2)
+    """
 
     def __repr__(self) -> str:
         return f"MarkovPolicy(H={self.actions.shape[0]}, S={self.actions.shape[1]}, A={self.n_actions})"
@@ -260,37 +332,29 @@ class MarkovPolicy:
         self.n_actions = n_actions
 
 
-def as_chances(given: Any, n_actions: int, who: str) -> Floats:
-    """An action or a law of actions, as a law."""
+def as_probabilities(given: Any, n_actions: int, who: str) -> Floats:
+    """An action or the probabilities of the actions, as probabilities."""
     if np.ndim(given) == 0:
         return _point(checks.whole(who, given, most=n_actions - 1), n_actions)
     if isinstance(given, np.ndarray) and given.dtype == np.float64 and given.shape == (n_actions,):
         listed = given.tolist()  # for so few numbers plain Python is the quickest
         if min(listed) >= 0.0 and abs(sum(listed) - 1.0) <= checks.SUM_TOLERANCE:
             return given
-    chances = checks.probability_rows(who, given, ("a",))
-    if chances.shape != (n_actions,):
-        raise ValueError(f"{who} gives {len(chances)} chances, expected one per action: {n_actions}")
-    return chances
+    rows = checks.probability_rows(who, given, ("a",))
+    if rows.shape != (n_actions,):
+        raise ValueError(f"{who} gives {len(rows)} probabilities, expected one per action: {n_actions}")
+    return rows
 
 
-def chances_of(problem: ImpairedMDP, policy: Policy, info: Information) -> Floats:
-    """What is done on `info`: what was under way before the start, then what the policy says, checked."""
+def probabilities_at(problem: ImpairedMDP, policy: Policy, info: Information) -> Floats:
+    """What is done on `info`: what was under way before the start, then what the policy answers, checked."""
     A = problem.n_actions
     if info.h < problem.actuation:
         return _point(problem.pending[info.h], A)
     given = policy.probabilities(info)
     if isinstance(policy, TablePolicy | BlackoutPolicy | FunctionPolicy) and len(given) == A:
         return given  # checked when it was made
-    return as_chances(given, A, f"the policy at {tuple(info)}")
-
-
-def same_layout(one: Layout, other: Layout) -> bool:
-    """Do two tables index the same information states?"""
-    if one is other:
-        return True
-    sizes = (one.horizon, one.n_states, one.n_actions) == (other.horizon, other.n_states, other.n_actions)
-    return sizes and np.array_equal(one.offset, other.offset) and np.array_equal(one.root, other.root)
+    return as_probabilities(given, A, f"the policy at {tuple(info)}")
 
 
 def made_for_another(policy: Any, problem: ImpairedMDP) -> ValueError:
@@ -311,7 +375,7 @@ def tabulate(problem: ImpairedMDP, policy: Policy, layout: Layout | None = None)
     if isinstance(policy, TablePolicy):
         return policy
     layout = Layout.of(problem) if layout is None else layout
-    return TablePolicy(layout, chances=np.array([policy.probabilities(info) for info in layout]))
+    return TablePolicy(layout, action_probabilities=np.array([policy.probabilities(info) for info in layout]))
 
 
 def blackout_of(problem: ImpairedMDP, policy: Policy) -> BlackoutPolicy:
@@ -334,19 +398,3 @@ def blackout_of(problem: ImpairedMDP, policy: Policy) -> BlackoutPolicy:
             table[row, s, q, j] = a
             queue += (a,)
     return BlackoutPolicy(table, A, late)
-
-
-__all__ = [
-    "BeliefPolicy",
-    "BlackoutPolicy",
-    "FunctionPolicy",
-    "MarkovPolicy",
-    "Policy",
-    "TablePolicy",
-    "as_chances",
-    "blackout_of",
-    "chances_of",
-    "load_policy",
-    "same_layout",
-    "tabulate",
-]

@@ -5,7 +5,7 @@
 *Warm start* (``start="warm"`` or ``WarmStart()``, Section 6 of the paper). Constant delay d: before step 0 the process has already
 run d steps from a uniform state under uniform actions, with the transitions of step 0 and without reward; at time 0 the
 agent knows (s_{−d}, a_{−d}..a_{−1}), and from then on every observation is d late. For a delay law whose first
-observation comes at once, and for loss, warm means: s_0 is uniform, and seen as the law says; so too for a channel without a
+observation comes at once, and for loss, warm means: s_0 is uniform, and seen after the delay of the law; so too for a channel without a
 delay law whose first observation comes at once, or that never delays. Other laws are refused.
 
 *Late actions* (``actuation=k``): the action chosen at time h acts at step h + k. Knowing observations d late and acting k late
@@ -24,7 +24,7 @@ from typing import Any, Literal, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-from oldlight import checks
+from oldlight import checks, drawing
 from oldlight.model.channels import Channel, ChannelAutomaton, ConstantDelay, LossChannel
 from oldlight.model.channels.delay_law import DelayLaw
 from oldlight.model.channels.without_law import check_start, no_delay_law
@@ -35,7 +35,14 @@ Floats = NDArray[np.float64]
 
 @dataclass(frozen=True)
 class WarmStart:
-    """Begin from a past that the agent knows: see the module's text."""
+    """Begin from a past that the agent knows; what that means for each channel is in the text of `oldlight.model.problem`.
+
+    Examples
+    --------
+    >>> import oldlight as ol
+    >>> ol.ImpairedMDP(ol.instances.sensing_chain(0.8), "constant:2", start=ol.WarmStart()).warmup
+    2
+    """
 
 
 Start: TypeAlias = WarmStart | Literal["warm", "cold"] | None
@@ -149,14 +156,17 @@ class ImpairedMDP:
 
     @property
     def horizon(self) -> int:
+        """H, the number of steps."""
         return self.mdp.horizon
 
     @property
     def n_states(self) -> int:
+        """S."""
         return self.mdp.n_states
 
     @property
     def n_actions(self) -> int:
+        """A."""
         return self.mdp.n_actions
 
     @cached_property
@@ -242,10 +252,28 @@ def checked_problem(problem: ImpairedMDP, who: str) -> None:
 
 @dataclass(frozen=True)
 class Truncated:
-    """A problem with a shorter delay, and how far its values can be off.
+    """A problem with a shorter delay, and how far its values can be off; made by `truncate`.
 
-    For the optimal value, and for every policy of `problem`: value − value_error ≤ value of the original ≤ value
-    + value_error; and the optimal value of the original is at most that of `problem` (which knows at least as much).
+    For the optimal value, and for every policy of `problem`: value − value_error ≤ value of the original ≤ value + value_error. The
+    optimal value of the original is at most that of `problem`, whose agent knows at least as much.
+
+    Parameters
+    ----------
+    problem : ImpairedMDP
+        The process behind the shorter delay.
+    max_delay : int
+        Its longest delay D.
+    probability : float
+        Of a delay longer than D in an episode of the original.
+    value_error : float
+        `probability` times the largest difference between two returns.
+
+    Examples
+    --------
+    >>> import oldlight as ol
+    >>> cut = ol.truncate(ol.ImpairedMDP(ol.instances.sensing_chain(0.8), ol.GeometricDelay(0.9)), probability=0.1)
+    >>> cut.max_delay, round(cut.probability, 4), round(cut.value_error, 4)
+    (2, 0.053, 0.5297)
     """
 
     problem: ImpairedMDP
@@ -253,12 +281,46 @@ class Truncated:
     probability: float
     value_error: float
 
+    def to_dict(self) -> dict[str, Any]:
+        """The fields as plain data for JSON."""
+        return drawing.plain(vars(self))  # type: ignore[no-any-return]
+
+    def plot(self, ax: Any = None) -> Any:
+        """Draw the probability that some delay of an episode exceeds k, for k up to the new longest delay; returns the axes."""
+        ax = drawing.axes_of(ax)
+        problem = self.problem
+        law = problem.channel.delay.law(problem.horizon, problem.n_states, problem.n_actions)
+        shorter = [law.probability_longer(k) for k in range(self.max_delay)]
+        ax.step(range(self.max_delay + 1), [*shorter, self.probability], where="post", marker="o")
+        ax.set_xlabel("k [steps]")
+        ax.set_ylabel("probability of a delay > k")
+        return ax
+
 
 def truncate(problem: ImpairedMDP, probability: float) -> Truncated:
     """Cap a long-tailed delay at the shortest D that is exceeded with at most `probability` in an episode.
 
     The paper's remark on D as a high-probability bound. Where no observation is more than D late the two problems are
     the same, so for every policy their values differ by at most P(some delay > D)·(largest − smallest return).
+
+    Parameters
+    ----------
+    problem : ImpairedMDP
+        Behind a channel that delays and loses nothing.
+    probability : float
+        What may remain, in [0, 1].
+
+    Returns
+    -------
+    Truncated
+        The problem with the shorter delay, and its error.
+
+    Examples
+    --------
+    >>> import oldlight as ol
+    >>> problem = ol.ImpairedMDP(ol.instances.sensing_chain(0.8), ol.GeometricDelay(0.9))
+    >>> ol.truncate(problem, probability=0.1).max_delay
+    2
     """
     checked_problem(problem, "truncate")
     checks.probability("probability", probability)
@@ -268,8 +330,8 @@ def truncate(problem: ImpairedMDP, probability: float) -> Truncated:
     if problem.warmup:
         return Truncated(problem, law.max_delay, 0.0, 0.0)
     for k in range(law.max_delay + 1):
-        chance = law.chance_longer(k)
-        if chance <= probability:
+        longer = law.probability_longer(k)
+        if longer <= probability:
             break
     shorter = problem.behind(problem.channel.delay.capped(k))
-    return Truncated(shorter, k, chance, chance * problem.reward_span)
+    return Truncated(shorter, k, longer, longer * problem.reward_span)

@@ -1,4 +1,4 @@
-"""The paper's statements as programs: each computes both sides for given inputs and says whether they agree.
+"""The paper's statements as programs: each computes both sides for given inputs and whether they agree.
 
 `claims` has the propositions, `gap_bound` Proposition 4 for every optimal policy and a bound that holds, `lemmas` the
 run lengths and counts of the appendix, `concentration` its inequalities, `estimates` how fast the learners' estimates come

@@ -19,7 +19,7 @@ below √(H³·S·A·K), the minimax rate of processes whose transitions change 
 not: **claim it for pooled counts only.** Proposition 2 is about processes that do change with h (its tree has one good
 moment), and its D is the tree's window for waiting: that process is as hard without any delay.
 
-An upper bound says something only where it is below H·K: `informative_from` finds from which K on.
+An upper bound is informative only where it is below H·K: `informative_from` finds from which K on.
 """
 
 from __future__ import annotations
@@ -117,7 +117,7 @@ def proposition_6(S: int, A: int, H: int, K: float, gamma: float, seen: float, *
 
 
 def wait_for_a_pair(seen: float) -> int:
-    """⌈1/−log(1−λ₀²)⌉, the price of loss in Proposition 6: λ₀² is the chance that two observations in a row are seen.
+    """⌈1/−log(1−λ₀²)⌉, the factor of loss in Proposition 6: λ₀² is the probability that two observations in a row are seen.
 
     For small λ₀ it is 1/λ₀² (between 1/λ₀² − 1 and 1/λ₀² + 1); from λ₀ = √(1 − 1/e) ≈ 0.795 on it is 1.
     """
@@ -154,7 +154,7 @@ def theorem_2(
 
 
 def theorem_2_crossover(S: int, v: float) -> float:
-    """S^{3(1+v)/v}: from this K on, the paper says, the first term of Theorem 2 leads.
+    """S^{3(1+v)/v}: from this K on, by the paper, the first term of Theorem 2 leads.
 
     That leaves H, A and ι out: the terms are equal where K^{v/(1+v)} = S³·H·ι³/A. See `theorem_2_first_leads_from`.
     """

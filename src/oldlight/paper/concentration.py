@@ -19,7 +19,7 @@ p̂             |(p̂ − p)V*| ≤ c·H·√(D·ι/n) for all (h, s, a), every 
 TV            P(TV(p̂, p) ≥ t) ≤ (2^S − 2)·exp(−n·t²/2)                                       printed, and holds: it is the
               inequality of Weissman et al. for L1; for TV = L1/2 it is exp(−2·n·t²).
 
-A stream of draws leaves its band at some n ≤ K with a chance that is computed exactly, step by step; streams are put together
+A stream of draws leaves its band at some n ≤ K with a probability that is computed exactly, step by step; streams are put together
 by a union bound (exactly for λ̂, whose H streams are independent). `oldlight.paper.estimates` measures all of it on a process.
 
 Tails are exact up to rounding (the incomplete beta function); a bound counts as broken only beyond a relative 1e-9.
@@ -62,7 +62,28 @@ def _checked(n: int, p: float, gamma: float) -> float:
 
 
 def bernstein(n: int, p: float, t: float) -> Claim:
-    """The inequality itself."""
+    """Bernstein's inequality itself, for n Bernoulli draws.
+
+    Parameters
+    ----------
+    n : int
+        Draws.
+    p : float
+        Their mean.
+    t : float
+        How far the sum exceeds n·p.
+
+    Returns
+    -------
+    Claim
+        left: the exact tail; right: the bound.
+
+    Examples
+    --------
+    >>> from oldlight import paper
+    >>> paper.bernstein(100, 0.1, 5.0).holds
+    True
+    """
     v, M = p * (1 - p), max(p, 1 - p)
     left = upper_tail(n, p, n * p + t)
     right = math.exp(-t * t / 2 / (n * v + M * t / 3))
@@ -70,7 +91,25 @@ def bernstein(n: int, p: float, t: float) -> Claim:
 
 
 def bernstein_consequence(n: int, p: float, gamma: float) -> Claim:
-    """The printed consequence; the corrected one is in `detail`."""
+    """The printed consequence of Bernstein's inequality; the corrected one is in `detail`.
+
+    Parameters
+    ----------
+    n, p, gamma : int, float, float
+        Draws, their mean, γ in (0, 1).
+
+    Returns
+    -------
+    Claim
+        left: the exact tail beyond the printed t; right: γ.
+
+    Examples
+    --------
+    >>> from oldlight import paper
+    >>> found = paper.bernstein_consequence(1000, 0.5, 0.1)
+    >>> found.holds, found.detail["corrected holds"]
+    (True, True)
+    """
     L = _checked(n, p, gamma)
     v, M = p * (1 - p), max(p, 1 - p)
     printed = math.sqrt(n * v * L) + M * L
@@ -84,7 +123,28 @@ def bernstein_consequence(n: int, p: float, gamma: float) -> Claim:
 def bernstein_for_runs(
     episodes: int, horizon: int, run: int, least_seen: float, gamma: float, *, n_states: int = 1, n_actions: int = 1
 ) -> Claim:
-    """As used for C^K, the number of episodes (of K) with j lost observations in a row before a given step."""
+    """As used for C^K, the number of episodes (of K) with j lost observations in a row before a given step.
+
+    Parameters
+    ----------
+    episodes, horizon, run : int
+        K, H and j.
+    least_seen, gamma : float
+        λ_0, γ in (0, 1).
+    n_states, n_actions : int
+        S and A, for ι.
+
+    Returns
+    -------
+    Claim
+        left: the exact tail; right: γ.
+
+    Examples
+    --------
+    >>> from oldlight import paper
+    >>> paper.bernstein_for_runs(1000, 10, 2, 0.8, 0.1).holds
+    True
+    """
     _checked(episodes, least_seen, gamma)
     w = (1.0 - least_seen) ** run
     iota = math.log(n_states * n_actions * horizon * episodes / gamma)
@@ -94,7 +154,24 @@ def bernstein_for_runs(
 
 
 def hoeffding_consequence(n: int, p: float, gamma: float) -> Claim:
-    """P(|mean − p| > √(log(2/γ)/(2n))) ≤ γ for Bernoulli draws."""
+    """P(|mean − p| > √(log(2/γ)/(2n))) ≤ γ for Bernoulli draws.
+
+    Parameters
+    ----------
+    n, p, gamma : int, float, float
+        Draws, their mean, γ in (0, 1).
+
+    Returns
+    -------
+    Claim
+        left: the exact tail; right: γ.
+
+    Examples
+    --------
+    >>> from oldlight import paper
+    >>> paper.hoeffding_consequence(100, 0.3, 0.1).holds
+    True
+    """
     _checked(n, p, gamma)
     t = math.sqrt(n * math.log(2 / gamma) / 2)
     left = upper_tail(n, p, n * p + t) + lower_tail(n, p, n * p - t)
@@ -102,7 +179,24 @@ def hoeffding_consequence(n: int, p: float, gamma: float) -> Claim:
 
 
 def azuma_consequence(n: int, gamma: float) -> Claim:
-    """P(Σ of n fair ±1 steps > √(2·n·log(1/γ))) ≤ γ."""
+    """P(Σ of n fair ±1 steps > √(2·n·log(1/γ))) ≤ γ.
+
+    Parameters
+    ----------
+    n, gamma : int, float
+        Steps, γ in (0, 1).
+
+    Returns
+    -------
+    Claim
+        left: the exact tail; right: γ.
+
+    Examples
+    --------
+    >>> from oldlight import paper
+    >>> paper.azuma_consequence(100, 0.1).holds
+    True
+    """
     L = _checked(n, 0.5, gamma)
     t = math.sqrt(2 * n * L)
     left = upper_tail(n, 0.5, (n + t) / 2)
@@ -111,7 +205,29 @@ def azuma_consequence(n: int, gamma: float) -> Claim:
 
 def within_a_gap(horizon: int, run: int, least_seen: float, iota: float) -> Claim:
     """The step C_{≥j} of Theorem 2's proof: (g·w' + √(g·w'·H·ι) + ι) ≤ √(2(1−λ_0)Hι) + 2(1−λ_0) + ι, where
-    w' = (1−λ_0)^{j+1} and g = ⌈ι/(−log(1 − (1−λ_0)^j))⌉. But g·w' is about ι·(1−λ_0), and the right has no ι there."""
+    w' = (1−λ_0)^{j+1} and g = ⌈ι/(−log(1 − (1−λ_0)^j))⌉. But g·w' is about ι·(1−λ_0), and the right has no ι there.
+
+    Parameters
+    ----------
+    horizon, run : int
+        H and j.
+    least_seen : float
+        λ_0.
+    iota : float
+        ι.
+
+    Returns
+    -------
+    Claim
+        left and right as above; `detail` has a right side that holds.
+
+    Examples
+    --------
+    >>> from oldlight import paper
+    >>> found = paper.within_a_gap(10, 1, 0.5, 10.0)
+    >>> found.holds, found.detail["which holds"]
+    (False, True)
+    """
     lost = 1.0 - checks.probability("least_seen", least_seen)
     g = math.ceil(iota / -math.log1p(-(lost**run)))
     left = g * lost ** (run + 1) + math.sqrt(g * lost ** (run + 1) * horizon * iota) + iota
@@ -133,22 +249,85 @@ def leaves_its_band(p: float, n: int, width: Callable[[int], float]) -> float:
 
 
 def lambda_hat(seen: ArrayLike, episodes: int, gamma: float, *, c: float = 2.0) -> Claim:
-    """P(|λ̂_h − λ_h| > c·√(log(HK/γ)/k) for some k ≤ K and some h) ≤ γ; seen: λ_h, one per step."""
+    """P(|λ̂_h − λ_h| > c·√(log(HK/γ)/k) for some k ≤ K and some h) ≤ γ.
+
+    Parameters
+    ----------
+    seen : array_like, shape (H,)
+        λ_h.
+    episodes, gamma : int, float
+        K, γ in (0, 1).
+    c : float
+        The constant.
+
+    Returns
+    -------
+    Claim
+        left: the exact probability; right: γ.
+
+    Examples
+    --------
+    >>> from oldlight import paper
+    >>> paper.lambda_hat([0.8, 0.8], 50, 0.1).holds
+    True
+    """
     rates = np.atleast_1d(np.asarray(seen, dtype=np.float64))
     _checked(episodes, float(rates.min()), gamma)
     log = math.log(len(rates) * episodes / gamma)
-    chances = {x: leaves_its_band(x, episodes, lambda k: c * math.sqrt(log / k)) for x in set(rates.tolist())}
-    left = 1.0 - math.prod(1.0 - chances[x] for x in rates.tolist())
-    return Claim("concentration of λ̂", left, gamma, left <= gamma * (1 + SLACK), {"per step": chances})
+    outside = {x: leaves_its_band(x, episodes, lambda k: c * math.sqrt(log / k)) for x in set(rates.tolist())}
+    left = 1.0 - math.prod(1.0 - outside[x] for x in rates.tolist())
+    return Claim("concentration of λ̂", left, gamma, left <= gamma * (1 + SLACK), {"per step": outside})
 
 
 def theta_hat(theta: float, episodes: int, gamma: float, *, S: int, A: int, H: int, D: int, c: float = 1.0) -> Claim:
-    """P(|θ̂ − θ| > c·√(D·ι/n) for some n ≤ K and some of the (H−1)·S·A·D pairs and waits) ≤ γ, every θ the same."""
+    """P(|θ̂ − θ| > c·√(D·ι/n) for some n ≤ K and some of the (H−1)·S·A·D pairs and waits) ≤ γ, every θ the same.
+
+    Parameters
+    ----------
+    theta, episodes, gamma : float, int, float
+        θ, K, γ in (0, 1).
+    S, A, H, D : int
+        States, actions, horizon, maximal delay + 1.
+    c : float
+        The constant.
+
+    Returns
+    -------
+    Claim
+        left: a union bound over exact probabilities; right: γ.
+
+    Examples
+    --------
+    >>> from oldlight import paper
+    >>> paper.theta_hat(0.5, 50, 0.1, S=2, A=2, H=3, D=2).holds
+    True
+    """
     return _union("concentration of θ̂", theta, episodes, gamma, S, A, H, D, c, (H - 1) * S * A * D)
 
 
 def p_hat(p: float, episodes: int, gamma: float, *, S: int, A: int, H: int, D: int, c: float = 1.0) -> Claim:
-    """P(|(p̂ − p)V*| > c·H·√(D·ι/n) for some n ≤ K, (h, s, a) and V*) ≤ γ, where every V* is 0 or H, H with chance p."""
+    """P(|(p̂ − p)V*| > c·H·√(D·ι/n) for some n ≤ K, (h, s, a) and V*) ≤ γ, where every V* is 0 or H, H with probability p.
+
+    Parameters
+    ----------
+    p, episodes, gamma : float, int, float
+        Probability of the next state that is worth H, K, γ in (0, 1).
+    S, A, H, D : int
+        States, actions, horizon, maximal delay + 1.
+    c : float
+        The constant.
+
+    Returns
+    -------
+    Claim
+        left: a union bound over exact probabilities; right: γ.
+
+    Examples
+    --------
+    >>> from oldlight import paper
+    >>> paper.p_hat(0.5, 50, 0.1, S=2, A=2, H=3, D=2).holds
+    True
+    """
     return _union(
         "concentration of p̂", p, episodes, gamma, S, A, H, D, c, (H - 1) * S * A * sum(A**m for m in range(D))
     )
@@ -163,7 +342,28 @@ def _union(name: str, p: float, K: int, gamma: float, S: int, A: int, H: int, D:
 
 
 def total_variation(n: int, p: ArrayLike, t: float) -> Claim:
-    """P(TV(p̂, p) ≥ t) after n draws, over all outcomes, against (2^S − 2)·exp(−n·t²/2); exp(−2·n·t²) in `detail`."""
+    """P(TV(p̂, p) ≥ t) after n draws, over all outcomes, against (2^S − 2)·exp(−n·t²/2); exp(−2·n·t²) in `detail`.
+
+    Parameters
+    ----------
+    n : int
+        Draws.
+    p : array_like, shape (S,)
+        Their distribution.
+    t : float
+        In [0, 1].
+
+    Returns
+    -------
+    Claim
+        left: the exact probability; right: the bound.
+
+    Examples
+    --------
+    >>> from oldlight import paper
+    >>> paper.total_variation(10, [0.2, 0.3, 0.5], 0.4).holds
+    True
+    """
     checks.whole("n", n, least=1)
     truth = checks.probability_rows("p", p, ("s",))
     S, left = len(truth), 0.0

@@ -22,15 +22,15 @@ nothing otherwise, and draws the state of step 1 whatever is done. What is said 
 Lemma optimism_missing, for rates of observation λ_0 of the order 1/K. (Theorem 2 asks for λ_0 > 1 − 1/A, at least 1/2 where
 there is a choice; there this process is no counterexample, see `optimism_missing_printed`.)
 
-`rarely_seen(λ)`: S = 2, A = 1, H = 2. The state of step 1 is 0 or 1 with equal chance, is worth 0 or 1, and is seen with
-    chance λ only. What a hidden one is worth, 1/2, is estimated from those seen, Kλ of K, while N_h(τ, a) counts those
+`rarely_seen(λ)`: S = 2, A = 1, H = 2. The state of step 1 is 0 or 1 with equal probability, is worth 0 or 1, and is seen with
+    probability λ only. What a hidden one is worth, 1/2, is estimated from those seen, Kλ of K, while N_h(τ, a) counts those
     hidden: after K ≥ 94·c²·ι episodes the printed bonus is below 1/2, and if the few that were seen were all 0, then Q < Q*.
     With λ = 2·log 2/K that is the case with probability 1/4.
 
 Lemma round_robin_sum and Proposition 6:
 
-`hidden_action(seen)`: S = 2, A = 3, H = 3, every state is seen with the same chance λ, and s_0 is always 0. At step 1 the
-    state is 0 or 1 with equal chance. Seen, one action is best and earns 3/2. Hidden, action 1 earns 1; actions 0 and 2 earn 3/2 in one state and 0 in the
+`hidden_action(seen)`: S = 2, A = 3, H = 3, every state is seen with the same probability λ, and s_0 is always 0. At step 1 the
+    state is 0 or 1 with equal probability. Seen, one action is best and earns 3/2. Hidden, action 1 earns 1; actions 0 and 2 earn 3/2 in one state and 0 in the
     other, 3/4 on average. What they do in that other state is never counted: there they are played only when the state
     is hidden, and so they are taken for good for ever (5/4 > 1). Optimistic planning (Algorithm 2) loses (1 − λ)/4 in
     every episode, whatever its constant c: its regret is linear.
@@ -160,10 +160,30 @@ def rarely_seen(seen: float) -> ImpairedMDP:
 
 
 def optimism_missing_printed(episodes: int, *, seen: float | None = None, c: float = 1.0, gamma: float = 0.1) -> Claim:
-    """P(Q^K < Q*) at the hidden state of step 1 of `rarely_seen`, exactly, against γ; λ = 2·log 2/K if None.
+    """P(Q^K < Q*) at the hidden state of step 1 of `rarely_seen`, exactly, against γ.
 
     The bonus is the printed one, c·H·(√(H·ι/N) + √(ι/K)), with N the episodes in which the state was hidden (all of them
-    count: say that what follows the last step is always seen). Where the state was never seen Q = H.
+    count: let what follows the last step always be seen). Where the state was never seen Q = H.
+
+    Parameters
+    ----------
+    episodes : int
+        K.
+    seen : float, optional
+        λ; 2·log 2/K if None.
+    c, gamma : float
+        Bonus constant, γ.
+
+    Returns
+    -------
+    Claim
+        left: the probability; right: γ.
+
+    Examples
+    --------
+    >>> from oldlight import paper
+    >>> paper.optimism_missing_printed(4000).holds
+    False
     """
     K = checks.whole("episodes", episodes, least=1)
     rate = 2 * math.log(2) / K if seen is None else checks.probability("seen", seen)
@@ -171,8 +191,8 @@ def optimism_missing_printed(episodes: int, *, seen: float | None = None, c: flo
     n = np.arange(1, K)
     bonus = c * 2 * (np.sqrt(2 * iota / (K - n)) + math.sqrt(iota / K))
     least = np.ceil(n * (0.5 - bonus) - 1e-9) - 1  # ones among the n seen, at most, for Q < 1/2
-    chance = np.exp(gammaln(K + 1) - gammaln(n + 1) - gammaln(K - n + 1) + xlogy(n, rate) + xlog1py(K - n, -rate))
-    left = float(chance @ np.where(least >= 0, bdtr(np.maximum(least, 0), n, 0.5), 0.0))
+    weight = np.exp(gammaln(K + 1) - gammaln(n + 1) - gammaln(K - n + 1) + xlogy(n, rate) + xlog1py(K - n, -rate))
+    left = float(weight @ np.where(least >= 0, bdtr(np.maximum(least, 0), n, 0.5), 0.0))
     detail = {"seen": rate, "bonus": float(bonus[0]), "c": c}
     return Claim("Lemma optimism_missing, as printed", left, gamma, left <= gamma, detail)
 
@@ -194,10 +214,33 @@ def hidden_action(seen: float = 0.5) -> ImpairedMDP:
 def proposition6(episodes: int, *, seen: float = 0.5, c: float = 1.0, gamma: float = 0.1, seed: int = 0) -> Claim:
     """Algorithm 2 on `hidden_action`, literally, for K episodes: how fast its regret grows, as a power of K.
 
-    left: x in R(K) = 2^x·R(K/2) of the regret; right: the same x of the printed bound, in which its constant cancels.
     The joint maximum over policies and models is found by hand. Each row of step 1 has its own place in the value, which
-    grows with the chance of state 0 next: it takes the upper end p̂ + c·√(Sι/N) (N = 0: 1). The row of step 0 is then one
+    grows with the probability of state 0 next: it takes the upper end p̂ + c·√(Sι/N) (N = 0: 1). The row of step 0 is then one
     number x = P(s_1 = 0), and the value is convex in it: it takes one of its two ends. Ties are broken at random.
+
+    Parameters
+    ----------
+    episodes : int
+        K.
+    seen : float
+        λ.
+    c : float
+        Constant of the confidence set.
+    gamma : float
+        γ.
+    seed : int
+        Random seed of the run.
+
+    Returns
+    -------
+    Claim
+        left: x in R(K) = 2^x·R(K/2) of the regret; right: the same x of the printed bound, in which its constant cancels.
+
+    Examples
+    --------
+    >>> from oldlight import paper
+    >>> paper.proposition6(200).holds
+    False
     """
     K = checks.whole("episodes", episodes, least=2)
     problem = hidden_action(seen)
@@ -213,8 +256,8 @@ def proposition6(episodes: int, *, seen: float = 0.5, c: float = 1.0, gamma: flo
         hopes = r + np.minimum(1.0, hat[1] + width[1])
         ends = np.clip(np.stack([hat[0, 0] - width[0, 0], hat[0, 0] + width[0, 0]], axis=1), 0, 1)[:, :, None, None]
         hidden = ends * hopes[0] + (1 - ends) * hopes[1]  # [first action, end, -, action while hidden]
-        shown = ends[..., 0] * hopes[0].max() + (1 - ends[..., 0]) * hopes[1].max()
-        plan = seen * shown[..., None] + (1 - seen) * hidden
+        if_seen = ends[..., 0] * hopes[0].max() + (1 - ends[..., 0]) * hopes[1].max()
+        plan = seen * if_seen[..., None] + (1 - seen) * hidden
         first, _, _, blind = np.unravel_index(_one_of_the_best(plan.reshape(-1), rng), plan.shape)
         acts = [_one_of_the_best(hopes[s], rng) for s in range(2)]
         value = seen * np.mean([truth[s, acts[s]] for s in range(2)]) + (1 - seen) * truth[:, blind].mean()

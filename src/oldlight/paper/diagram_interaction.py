@@ -70,8 +70,8 @@ def interaction(problem: ImpairedMDP, policy: Policy, *, h: int, seed: int = 0) 
             ax.plot([first + 0.75, first + 0.75, h + 0.25, h + 0.25], [0.2, 0.1, 0.1, 0.2], color=RED, lw=1)
             words(ax, ((first + h + 1) / 2, -0.02), "done since", color=RED, size=8, va="top")
         known = ([] if t is None else [label("s", t + 1)]) + ([names("a", range(first + 1, h + 1))] if queue else [])
-        told = f"{label('a', h + 1)} ~ {label('π', h + 1)}( · | {', '.join(known) or 'nothing'} )"
-        words(ax, (now + 0.75, -0.42), told, ha="right", color=INK, size=9)
+        text = f"{label('a', h + 1)} ~ {label('π', h + 1)}( · | {', '.join(known) or 'nothing'} )"
+        words(ax, (now + 0.75, -0.42), text, ha="right", color=INK, size=9)
         _law(side, law, states[h], h, problem.mdp.states)
         return fig
 

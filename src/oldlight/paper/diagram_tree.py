@@ -88,18 +88,18 @@ class _Tree:
         return found
 
     @cached_property
-    def chance(self) -> Any:
+    def to_good(self) -> Any:
         """[h, leaf, a]: the probability of the good state."""
         return self.mdp.transitions[:, self.levels[-1]][..., self.good]
 
     @property
     def usual(self) -> float:
-        return float(np.median(self.chance))
+        return float(np.median(self.to_good))
 
     @cached_property
     def special(self) -> list[tuple[int, int, int]]:
-        """(h, index of the leaf, a) where the chance is another one."""
-        return [(int(h), int(i), int(a)) for h, i, a in np.argwhere(np.abs(self.chance - self.usual) > 1e-12)]
+        """(h, index of the leaf, a) where the probability is another one."""
+        return [(int(h), int(i), int(a)) for h, i, a in np.argwhere(np.abs(self.to_good - self.usual) > 1e-12)]
 
 
 def tree(mdp: TabularMDP) -> Diagram:
@@ -107,7 +107,7 @@ def tree(mdp: TabularMDP) -> Diagram:
     found = _Tree(mdp)
     until = 1 + int(np.flatnonzero(found.waits.any(axis=1))[-1])
     except_for = "; ".join(
-        f"{label('a', a + 1)} in leaf {label('ℓ', i + 1)} at step {h + 1}, where it is {fraction(found.chance[h, i, a])}"
+        f"{label('a', a + 1)} in leaf {label('ℓ', i + 1)} at step {h + 1}, where it is {fraction(found.to_good[h, i, a])}"
         for h, i, a in found.special
     )
 
@@ -126,7 +126,7 @@ def tree(mdp: TabularMDP) -> Diagram:
     return Diagram(
         "The lower bound's tree",
         f"The start can wait up to step {until}; then the actions lead down the tree to a leaf, and from there to the good state, which "
-        f"pays 1 per step from step {found.since} on, or to the bad one. The chance of the good one is {fraction(found.usual)} from every "
+        f"pays 1 per step from step {found.since} on, or to the bad one. The probability of the good one is {fraction(found.usual)} from every "
         f"leaf, whatever is done and when{', except ' + except_for if except_for else ''}. "
         + ("Only trials can find that. Right: its branch." if except_for else "Right: one branch."),
         draw,

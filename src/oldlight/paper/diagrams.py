@@ -75,8 +75,8 @@ def dichotomy(d: int) -> Diagram:
             for s, y in rows.items():
                 paid = mdp.rewards[h, s]
                 circle(ax, (wide * h, y), str(s + 1), fill=GOLD if paid.any() else PAPER)
-                told = ", ".join(f"reward {paid[a]:g} for {label('a', int(a) + 1)}" for a in np.flatnonzero(paid))
-                words(ax, (wide * h, y + (0.5 if s == 0 else -0.5)), told, size=8, color=BROWN)
+                text = ", ".join(f"reward {paid[a]:g} for {label('a', int(a) + 1)}" for a in np.flatnonzero(paid))
+                words(ax, (wide * h, y + (0.5 if s == 0 else -0.5)), text, size=8, color=BROWN)
             if h + 1 < H:
                 _edges(ax, mdp, h, wide, rows)
         ax.plot([wide * due] * 2, [-0.62, 0.45], color=BROWN, lw=0.9, ls=(0, (1, 2)))
@@ -85,8 +85,8 @@ def dichotomy(d: int) -> Diagram:
             ax.plot([0, at - 0.08], [y, y], color=ink, lw=1.7)
             ax.plot([0, at], [y, y], ls="none", marker="o", ms=4.5, color=ink)
             words(ax, (-0.22, y), f"delay {late}", ha="right", color=ink)
-            told = f"{label('s', 1)} is seen, {'in time' if late <= due else 'too late'}: value "
-            words(ax, (at + 0.16, y), told + str(Fraction(value).limit_denominator(1000)), ha="left", color=ink)
+            text = f"{label('s', 1)} is seen, {'in time' if late <= due else 'too late'}: value "
+            words(ax, (at + 0.16, y), text + str(Fraction(value).limit_denominator(1000)), ha="left", color=ink)
         return fig
 
     return Diagram(

@@ -75,8 +75,32 @@ def estimates(
     seed: int = 0,
     policy: Policy | None = None,
 ) -> Claim:
-    """The inequalities of the module's text, right sides times c, in `runs` runs of K episodes of `policy` (actions at random
-    if None)."""
+    """The inequalities of the module's text, right sides times c, in runs of a policy.
+
+    Parameters
+    ----------
+    problem : ImpairedMDP
+        Under delay, or loss alone.
+    episodes : int
+        K.
+    c, gamma : float
+        The constant, γ.
+    runs, seed : int
+        How many, and the random seed of the first.
+    policy : Policy, optional
+        Actions at random if None.
+
+    Returns
+    -------
+    Claim
+        left: the share of runs in which all of them hold; right: 1 − γ; `detail["rates"]`: how fast each estimate comes to the truth.
+
+    Examples
+    --------
+    >>> import oldlight as ol
+    >>> ol.paper.estimates(ol.ImpairedMDP(ol.instances.dichotomy(1), "loss:0.2"), 100).holds
+    True
+    """
     K = checks.whole("episodes", episodes, least=1)
     checks.whole("runs", runs, least=1)
     A = problem.n_actions
@@ -120,7 +144,7 @@ def slope(watched: Watched) -> tuple[float, float]:
     of the streams."""
     lengths = [len(x) for x in watched.squares if len(x) >= 4 * SHORTEST]
     if not lengths:
-        return math.nan, math.nan  # too few draws to tell
+        return math.nan, math.nan  # too few draws
     longest = 2 ** int(math.log2(np.median(lengths)))
     n = np.array([2**i for i in range(int(math.log2(SHORTEST)), int(math.log2(longest)) + 1)])
     kept = [i for i, x in enumerate(watched.squares) if len(x) >= longest]
@@ -151,7 +175,7 @@ def _delay(problem: ImpairedMDP, played: Simulation, stages: list[Stage], iota: 
         pair = played.states[:, i].astype(np.int64) * A + played.actions[:, i]
         late = played.arrivals[:, i] - t
         wait = played.arrivals[:, i + 1] - played.arrivals[:, i] - 1
-        told = late + wait < law.longest_delay  # else the wait was cut short
+        ended = late + wait < law.longest_delay  # else the wait was cut short
         for sa in np.unique(pair).tolist():
             s, a = divmod(sa, A)
             here = pair == sa
@@ -160,7 +184,7 @@ def _delay(problem: ImpairedMDP, played: Simulation, stages: list[Stage], iota: 
             table = law.at_step(law.hazard, t)
             hazard = table[min(s, table.shape[0] - 1), min(a, table.shape[1] - 1)]
             for delta in range(len(hazard)) if warmup == 0 else ():
-                at_risk = here & ((wait > delta) | ((wait == delta) & told))
+                at_risk = here & ((wait > delta) | ((wait == delta) & ended))
                 if at_risk.any():
                     ended = (wait[at_risk] == delta).astype(np.int64)
                     truth = np.array([1.0 - hazard[delta], hazard[delta]])
@@ -185,9 +209,9 @@ def _loss(problem: ImpairedMDP, played: Simulation, K: int, gamma: float, iota: 
         (np.arange(2**S)[None, :] >> np.arange(S)[:, None]) & 1
     )  # TV: half of the best choice of signs
     for h in range(H):
-        shown = (states[:, h] >= 0).astype(np.int64)
+        arrived = (states[:, h] >= 0).astype(np.int64)
         truth = np.array([1.0 - rates[h], rates[h]])
-        yield _stream("λ̂", shown, truth, np.array([[0.0], [1.0]]), 2 * math.sqrt(math.log(H * K / gamma)))
+        yield _stream("λ̂", arrived, truth, np.array([[0.0], [1.0]]), 2 * math.sqrt(math.log(H * K / gamma)))
         if h == H - 1:
             continue
         both = (states[:, h] >= 0) & (states[:, h + 1] >= 0)

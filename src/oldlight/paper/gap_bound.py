@@ -1,4 +1,4 @@
-"""Proposition 4, a bound on the price of impairment: both sides, for every optimal policy, and a bound that holds.
+"""Proposition 4, a bound on the gap: both sides, for every optimal policy, and a bound that holds.
 
 Printed, for π_full ∈ argmax V^π with full information, π_exec ∈ argmax over executable policies, and |r| ≤ 1:
 
@@ -90,7 +90,7 @@ def executable_visits(problem: ImpairedMDP, policy: Policy) -> Measure:
 
 
 def observed_visits(problem: ImpairedMDP, full: Floats) -> Measure:
-    """ρ_h(τ) of a policy that acts on the true state with chances full[h, s, a]: what an impaired observer would know.
+    """ρ_h(τ) of a policy that acts on the true state with probabilities full[h, s, a]: what an impaired observer would know.
 
     Every hidden path since the newest visible step is followed, so this is for small problems.
     """
@@ -138,7 +138,7 @@ def bounds(problem: ImpairedMDP, of_full: list[Measure], of_exec: list[Measure])
     return np.array(rows)
 
 
-def _chances(problem: ImpairedMDP, picked: dict[Information, int] | dict[Information, Floats]) -> Floats:
+def _action_probabilities(problem: ImpairedMDP, picked: dict[Information, int] | dict[Information, Floats]) -> Floats:
     """A full-information policy as full[h, s, a]; uniform where it never comes."""
     H, S, A = problem.horizon, problem.n_states, problem.n_actions
     full = np.full((H, S, A), 1.0 / A)
@@ -163,20 +163,58 @@ def _worst(claims: list[Claim]) -> Claim:
 
 
 def proposition4(problem: ImpairedMDP) -> Claim:
-    """gap(s_1) and its bound for the two optimal policies that planning returns, for the s_1 where the bound has least room."""
+    """gap(s_1) and its bound for the two optimal policies that planning returns.
+
+    Parameters
+    ----------
+    problem : ImpairedMDP
+        The process and its channel.
+
+    Returns
+    -------
+    Claim
+        left: the gap; right: the bound, for the s_1 where it leaves the least room.
+
+    Examples
+    --------
+    >>> from oldlight import paper
+    >>> from oldlight.paper.counterexamples import mirror
+    >>> print(paper.proposition4(mirror(2)))
+    Proposition 4: 0.375 ≤ 0 fails
+    """
     found = []
     for one in each_start(problem):
-        price = gap(one, max_states=ALL_STATES)
-        detail = {"e1": price.e1.tolist(), "e2": price.e2.tolist(), "first states": len(each_start(problem))}
-        found.append(Claim("Proposition 4", price.value, price.bound, price.value <= price.bound + EQUAL, detail))
+        lost = gap(one, max_states=ALL_STATES)
+        detail = {"e1": lost.e1.tolist(), "e2": lost.e2.tolist(), "first states": len(each_start(problem))}
+        found.append(Claim("Proposition 4", lost.gap, lost.bound, lost.gap <= lost.bound + EQUAL, detail))
     return _worst(found)
 
 
 def proposition4_ties(problem: ImpairedMDP, *, limit: int = 32, mixtures: int = 8, seed: int = 0) -> Claim:
-    """For every pair of optimal policies: right is the smallest bound among all pairs, and `detail` the pairs.
+    """Proposition 4 for every pair of optimal policies, for the s_1 where the bound leaves the least room.
 
-    Deterministic ones up to `limit` on each side, then `mixtures` random mixtures of them (randomised at each state), for
-    the s_1 where the bound has least room.
+    Parameters
+    ----------
+    problem : ImpairedMDP
+        The process and its channel.
+    limit : int
+        The most deterministic policies on each side.
+    mixtures : int
+        Random mixtures of them (randomised at each state) beside these.
+    seed : int
+        Random seed of the selection.
+
+    Returns
+    -------
+    Claim
+        left: the gap; right: the smallest bound among all pairs, which `detail` counts.
+
+    Examples
+    --------
+    >>> from oldlight import paper
+    >>> from oldlight.paper.counterexamples import blind_coin
+    >>> paper.proposition4_ties(blind_coin()).holds
+    False
     """
     return _worst([_ties(one, limit, mixtures, seed) for one in each_start(problem)])
 
@@ -184,27 +222,27 @@ def proposition4_ties(problem: ImpairedMDP, *, limit: int = 32, mixtures: int = 
 def _ties(problem: ImpairedMDP, limit: int, mixtures: int, seed: int) -> Claim:
     rng = np.random.default_rng(seed)
     H, A = problem.horizon, problem.n_actions
-    price = gap(problem)
+    lost = gap(problem)
     sides = [optimal_actions(unimpaired(problem)), optimal_actions(problem)]
     picked = [list(selections(choices, H, limit, rng)) for choices in sides]
-    of_full = [observed_visits(problem, _chances(problem, p)) for p in picked[0]]
+    of_full = [observed_visits(problem, _action_probabilities(problem, p)) for p in picked[0]]
     of_exec = [executable_visits(problem, FunctionPolicy(p.__getitem__, A)) for p in picked[1]]
     plain = len(of_full), len(of_exec)
     mixed = [
         [_mixture(choices, A, rng) for _ in range(mixtures if len(p) > 1 else 0)]
         for choices, p in zip(sides, picked, strict=True)
     ]
-    of_full += [observed_visits(problem, _chances(problem, m)) for m in mixed[0]]
+    of_full += [observed_visits(problem, _action_probabilities(problem, m)) for m in mixed[0]]
     of_exec += [executable_visits(problem, FunctionPolicy(m.__getitem__, A)) for m in mixed[1]]
     found = bounds(problem, of_full, of_exec)
     worst, sure = float(found.min()), float(found[: plain[0], : plain[1]].min())
     detail = {
         "pairs": found.size,
-        "pairs that fail": int((found < price.value - EQUAL).sum()),
+        "pairs that fail": int((found < lost.gap - EQUAL).sum()),
         "smallest bound, deterministic": sure,
         "ties": plain != (1, 1),
     }
-    return Claim("Proposition 4, every optimal policy", price.value, worst, price.value <= worst + EQUAL, detail)
+    return Claim("Proposition 4, every optimal policy", lost.gap, worst, lost.gap <= worst + EQUAL, detail)
 
 
 def _mixture(choices: Choices, A: int, rng: np.random.Generator) -> dict[Information, Floats]:
@@ -218,8 +256,26 @@ def _mixture(choices: Choices, A: int, rng: np.random.Generator) -> dict[Informa
 
 
 def proposition4_repaired(problem: ImpairedMDP) -> Claim:
-    """The gap against Σ_h E_{τ ~ ρ_h^QMDP}[ E_b[max_a Q*] − max_a E_b[Q*] ]; `detail` has the value of QMDP."""
-    price = gap(problem)
+    """The gap against Σ_h E_{τ ~ ρ_h^QMDP}[ E_b[max_a Q*] − max_a E_b[Q*] ], a bound that holds.
+
+    Parameters
+    ----------
+    problem : ImpairedMDP
+        The process and its channel.
+
+    Returns
+    -------
+    Claim
+        left: the gap; right: the bound; `detail` has the value of QMDP.
+
+    Examples
+    --------
+    >>> from oldlight import paper
+    >>> from oldlight.paper.counterexamples import mirror
+    >>> paper.proposition4_repaired(mirror(2)).holds
+    True
+    """
+    lost = gap(problem)
     plain = solve(unimpaired(problem))
     known: dict[tuple[int, int], Floats] = {}
 
@@ -242,6 +298,6 @@ def proposition4_repaired(problem: ImpairedMDP) -> Claim:
         b, values = q(info)
         right += weight * float(b @ values.max(axis=1) - (b @ values).max())
         value += weight * float(current(problem, info) @ problem.mdp.rewards[info.h][:, choose(info)])
-    same = abs(price.full - value - right) <= 1e-9
+    same = abs(lost.full - value - right) <= 1e-9
     detail = {"QMDP": value, "V*_full − V^QMDP = right": same}
-    return Claim("Proposition 4, repaired", price.value, right, price.value <= right + EQUAL and same, detail)
+    return Claim("Proposition 4, repaired", lost.gap, right, lost.gap <= right + EQUAL and same, detail)

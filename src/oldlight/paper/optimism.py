@@ -45,14 +45,32 @@ Look = Callable[[], float]  # the lowest Q^k − Q* now
 ROUNDING = 1e-9
 
 
-def rarely_rewarded(horizon: int, chance: float) -> TabularMDP:
-    """Two states, two actions; state 0 with about this chance whatever is done, and only action 0 there earns anything.
+def rarely_rewarded(horizon: int, probability: float) -> TabularMDP:
+    """Two states, two actions; state 0 is rare whatever is done, and only action 0 there earns anything.
 
-    So Q* is far below what could be earned, and a Q^k below its clip says something.
+    So Q* is far below what could be earned, and a Q^k below its clip means something.
+
+    Parameters
+    ----------
+    horizon : int
+        H.
+    probability : float
+        Of state 0, about.
+
+    Returns
+    -------
+    TabularMDP
+        The process.
+
+    Examples
+    --------
+    >>> from oldlight import paper
+    >>> paper.rarely_rewarded(3, 0.1)
+    TabularMDP(S=2, A=2, H=3, per-step)
     """
     rng = np.random.default_rng(8)
     P = np.empty((horizon, 2, 2, 2))
-    P[..., 0] = chance * (0.7 + 0.6 * rng.random((horizon, 2, 2)))
+    P[..., 0] = probability * (0.7 + 0.6 * rng.random((horizon, 2, 2)))
     P[..., 1] = 1 - P[..., 0]
     R = np.zeros((horizon, 2, 2))
     R[:, 0, 0] = 1.0
@@ -69,7 +87,32 @@ def optimism(
     seed: int = 0,
     **options: Any,
 ) -> Claim:
-    """Lemma `optimism`: DelayedUCBVI with the Hoeffding bonus; `options` are its own (law, clip, divisor, pooled)."""
+    """Lemma `optimism`: DelayedUCBVI with the Hoeffding bonus.
+
+    Parameters
+    ----------
+    problem : ImpairedMDP
+        Behind a channel that delays and loses nothing.
+    episodes : int
+        K.
+    c, gamma : float
+        Bonus constant, γ.
+    runs, seed : int
+        How many, and the random seed of the first.
+    **options
+        Those of DelayedUCBVI: law, clip, divisor, pooled.
+
+    Returns
+    -------
+    Claim
+        left: the share of runs without a Q^k below Q*; right: 1 − γ.
+
+    Examples
+    --------
+    >>> import oldlight as ol
+    >>> ol.paper.optimism(ol.ImpairedMDP(ol.instances.dichotomy(1), "constant:1"), 10).holds
+    True
+    """
     star: list[Floats] = []
 
     def watch(learner: DelayedUCBVI) -> tuple[Look, Look]:
@@ -104,7 +147,32 @@ def optimism_missing(
     seed: int = 0,
     clip: Literal["remaining", "H"] = "remaining",
 ) -> Claim:
-    """Lemma `optimism_missing`, with the bonus of the parent's count: LossUCBVI. A τ never visited has Q = its clip."""
+    """Lemma `optimism_missing`, with the bonus of the parent's count: LossUCBVI. A τ never visited has Q = its clip.
+
+    Parameters
+    ----------
+    problem : ImpairedMDP
+        Under loss alone.
+    episodes : int
+        K.
+    c, gamma : float
+        Bonus constant, γ.
+    runs, seed : int
+        How many, and the random seed of the first.
+    clip : "remaining" or "H"
+        As LossUCBVI takes it.
+
+    Returns
+    -------
+    Claim
+        left: the share of runs without a Q^k below Q*; right: 1 − γ.
+
+    Examples
+    --------
+    >>> import oldlight as ol
+    >>> ol.paper.optimism_missing(ol.ImpairedMDP(ol.instances.dichotomy(1), "loss:0.2"), 10).holds
+    True
+    """
     everything, (_, ahead) = _under_loss(problem)
     star = dict(zip(everything, np.concatenate(ahead), strict=True))
     each = [info for info in everything if _estimated(problem, info)]
@@ -147,9 +215,34 @@ def optimism_planning(
     seed: int = 0,
     clip: Literal["remaining", "none"] = "remaining",
 ) -> Claim:
-    """Algorithm 2's bonus oracle, τ accounted for from its newest seen step on. Between two plans nothing changes."""
+    """Algorithm 2's bonus oracle, τ accounted for from its newest seen step on. Between two plans nothing changes.
+
+    Parameters
+    ----------
+    problem : ImpairedMDP
+        Under loss alone.
+    episodes : int
+        K.
+    c, gamma : float
+        Constant of the radii, γ.
+    runs, seed : int
+        How many, and the random seed of the first.
+    clip : "remaining" or "none"
+        As OptimisticPlanning takes it.
+
+    Returns
+    -------
+    Claim
+        left: the share of runs without a Q^k below Q*; right: 1 − γ.
+
+    Examples
+    --------
+    >>> import oldlight as ol
+    >>> ol.paper.optimism_planning(ol.ImpairedMDP(ol.instances.dichotomy(1), "loss:0.2"), 10).holds
+    True
+    """
     each, star = _under_loss(problem)
-    told = [np.array([_estimated(problem, info) for info in each if info.h == h]) for h in range(problem.horizon)]
+    kept = [np.array([_estimated(problem, info) for info in each if info.h == h]) for h in range(problem.horizon)]
     lowest_ahead = [np.inf]
 
     def watch(learner: OptimisticPlanning) -> tuple[Look, Look]:
@@ -166,8 +259,8 @@ def optimism_planning(
             if learner.planned is planned[0]:
                 return np.inf
             planned[0] = learner.planned
-            whole, ahead = ([x[i] for x, i in zip(q, told, strict=True)] for q in now())
-            best, best_ahead = ([x[i] for x, i in zip(q, told, strict=True)] for q in star)
+            whole, ahead = ([x[i] for x, i in zip(q, kept, strict=True)] for q in now())
+            best, best_ahead = ([x[i] for x, i in zip(q, kept, strict=True)] for q in star)
             lowest_ahead[0] = min(lowest_ahead[0], _lowest(ahead, best_ahead))
             return _lowest(whole, best)
 

@@ -2,7 +2,7 @@
 
 `paper_page(folder)` reads the results of `oldlight.paper.section6.paper_study` and returns a `Page`. Every number on it comes from a
 finished cell or is computed exactly when the page is made. A section needs every cell of its blocks: while the study is not finished
-the others are left out, and a note says which and what to run.
+the others are left out, and a note names them and what to run.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ import numpy as np
 from oldlight.paper import bounds
 from oldlight.paper.diagrams import paper_diagrams
 from oldlight.paper.paper_regret import GAMMA, growth, regret_panels, regret_section, share_of_bonus
-from oldlight.paper.section6 import BERNOULLI, HEAT, LEARNERS, TABLE
+from oldlight.paper.section6 import BERNOULLI, HEAT, LEARNERS, TABLE, command_of
 from oldlight.paper.statements import Regret, as_rows, statements
 from oldlight.report import summary
 from oldlight.report.charts import Dots, Heat, Lines, Panels, Series
@@ -49,16 +49,19 @@ def paper_page(folder: str | os.PathLike[str]) -> Page:
         "Impaired observability, reproduced",
         lead=f"{PAPER}: Section 6, and what it has no experiment for",
     )
-    names = dict.fromkeys(heading["block"] for heading in read_study(Path(folder))["cells"])
+    written = read_study(Path(folder))
+    command = command_of(written["study"]["name"])
+    names = dict.fromkeys(heading["block"] for heading in written["cells"])
     left_out = ", ".join(name for name in names if name not in block)
-    missing(page, folder, *([f"The study is not finished. Not on this page yet: {left_out}."] if left_out else []))
+    unfinished = [f"The study is not finished. Not on this page yet: {left_out}."] if left_out else []
+    missing(page, folder, *unfinished, command=command)
     _summary(page, block)
     for draw, needs in SECTIONS.items():
         if all(name in block for name in needs):
             draw(page, *(block[name] for name in needs))
     _diagrams(page)
     _statements(page, found)
-    made_by(page, found or finished(folder), folder)
+    made_by(page, found or finished(folder), folder, command)
     return page
 
 
@@ -74,9 +77,9 @@ def whole_blocks(folder: str | os.PathLike[str]) -> dict[str, list[Result]]:
 
 
 def _summary(page: Page, block: dict[str, list[Result]]) -> None:
-    told = []
+    lines = []
     if "figure" in block and "fixed D" in block:
-        told += [
+        lines += [
             "- **The regret figure is Algorithm 1 as the paper has it:** the delay law is estimated, with the paper's bonus and clip. "
             + share_of_bonus(growth(block["figure"], block["fixed D"]))
         ]
@@ -84,31 +87,31 @@ def _summary(page: Page, block: dict[str, list[Result]]) -> None:
         gaps = [r.scalars["gap"] for r in _gaps(block["table"]) if r.instance in PRINTED]
         sensing = {r.channel: r for r in _gaps(block["table"]) if r.instance.endswith("0.8")}
         two = sensing["delay 2"].scalars
-        told += [
+        lines += [
             f"- **Table 1 cannot come from the stated process.** The exact gap of Env1 and Env2 is 0 for every delay law of the table "
             f"(largest found here: {max(map(abs, gaps)):.1e}); the printed values are 18 to 3280 ×10⁻⁴.",
             f"- **On a chain where it matters what one sees, both claims of the paper are visible:** a longer delay costs more, and a noisier "
             f"process pays more for it. At delay 2 and p = 0.8 the best executable policy earns {two['impaired']:.4f} of {two['full']:.4f}.",
         ]
     if "learners" in block:
-        told += [
+        lines += [
             f"- **Counting the original process instead of the augmented one is what makes learning under delay cheap**, as the paper says: "
             f"{_advantage(block['learners'])}."
         ]
-    told += ["- Propositions 4 and 6 and some lemmas are false as printed; the last table has the counterexamples."]
+    lines += ["- Propositions 4 and 6 and some lemmas are false as printed; the last table has the counterexamples."]
     page.section("In short")
-    page.text("\n".join(told))
+    page.text("\n".join(lines))
 
 
 def _advantage(found: Sequence[Result]) -> str:
     """How many times the regret of a learner on the augmented table is that of Algorithm 1, at the longest delay of the block."""
     last = [r for r in found if r.channel == found[-1].channel]
     mean = {label: summary.final(cells) for (label,), cells in summary.groups(last, "label").items()}
-    told = [
+    lines = [
         f"{mean['AugmentedUCBVI' + kind]:,.0f} against {mean['DelayedUCBVI' + kind]:,.0f}{kind.replace(',', '')}"
         for kind in ("", ", pooled")
     ]
-    return f"at {last[0].channel} the regret of UCBVI on the augmented table is {', '.join(told)}"
+    return f"at {last[0].channel} the regret of UCBVI on the augmented table is {', '.join(lines)}"
 
 
 def _gaps(found: Sequence[Result]) -> list[Result]:
@@ -210,7 +213,7 @@ def _share(result: Result) -> float:
 def _learners(page: Page, found: Sequence[Result]) -> None:
     page.section("All learners against each other")
     page.text(
-        "Sensing chain, p = 0.8, from a known past, paired seeds: every learner has the same luck. “Pooled” learners know that the process "
+        "Sensing chain, p = 0.8, from a known past, paired seeds: every learner meets the same random numbers. “Pooled” learners know that the process "
         "does not change with the step. Learners on the augmented table count each (state, queue of actions) apart and pay for "
         f"A^d of them; Algorithm 1 and posterior sampling count the original process. {summary.size(found)}. The default constants, {summary.constants(found)}."
     )
@@ -251,7 +254,7 @@ def _learner_look(label: str) -> dict[str, Any]:
 def _loss(page: Page, found: Sequence[Result]) -> None:
     page.section("Learning under loss")
     page.text(
-        "Algorithm 2 (told λ; one-step counts of pairs that were seen one after the other) and Algorithm 3 (λ estimated; multi-step counts "
+        "Algorithm 2 (which knows λ; one-step counts of pairs that were seen one after the other) and Algorithm 3 (λ estimated; multi-step counts "
         "of information states) on the sensing chain from a cold start. The paper has no experiment for either, and conjectures that "
         f"λ = 1 − 1/A = 0.8 is a critical point for Algorithm 3. {summary.size(found)}. The default constants, {summary.constants(found)}."
     )
@@ -307,7 +310,7 @@ def _diagrams(page: Page) -> None:
 
 
 def _statements(page: Page, found: Sequence[Result]) -> None:
-    page.section("Each statement of the paper, and what the computer says")
+    page.section("Each statement of the paper, and the verdict")
     titles, rows = as_rows(statements(_measured(found)))
     page.table(
         Table(titles, rows, "Figures were computed when this page was made. docs/statements.md has the reasons.")

@@ -53,7 +53,7 @@ def regret_section(
         f"Algorithm 1 as the paper has it, on the paper's two chains (S = 20, A = 5, H = 10): transitions *and* the delay law are estimated, "
         f"with the paper's bonus for both, and Q is clipped at H. The paper prints neither its number of episodes nor its constant; here "
         f"{summary.size(figure)}, and {summary.constants(figure)}, chosen on other processes, behind constant and stochastic delays. "
-        "The paper divides the bonus of the delay law by the number of times that the delay was just this long, which says nothing about how "
+        "The paper divides the bonus of the delay law by the number of times that the delay was just this long, which is no measure of how "
         "well it is estimated; the upper panels divide by the number of times at risk, the lower ones as printed. "
         "Constant delays start from a known past; "
         "stochastic ones with the first state seen. Ties are broken at random: with the lowest index every learner looks good here, "
@@ -72,7 +72,7 @@ def regret_section(
     page.table(Table(*summary.regret_rows([*figure, *printed])))
     page.text(order_by_delay(figure))
     page.section("With the delay law known", level=3)
-    page.text(f"The same learner, told the delay law: no θ̂, and no bonus for it. {law_costs(figure, known)}")
+    page.text(f"The same learner, given the delay law: no θ̂, and no bonus for it. {law_costs(figure, known)}")
     page.figure(
         Panels(
             "Regret with the delay law known",
@@ -103,8 +103,8 @@ def order_by_delay(found: Sequence[Result]) -> str:
     """Does regret grow with the delay, as the paper reports? Said with the numbers."""
     words = []
     for (name,), cells in summary.groups(found, "instance").items():
-        told = [f"{c} {summary.final(runs):,.0f}" for (c,), runs in summary.groups(cells, "channel").items()]
-        words.append(f"{name}: {', '.join(told)}.")
+        sentences = [f"{c} {summary.final(runs):,.0f}" for (c,), runs in summary.groups(cells, "channel").items()]
+        words.append(f"{name}: {', '.join(sentences)}.")
     return "Does the regret grow with the delay? Final regret, mean over seeds. " + " ".join(words)
 
 
@@ -115,11 +115,11 @@ def law_costs(estimated: Sequence[Result], known: Sequence[Result]) -> str:
         key: summary.final(final[key]) / summary.final(runs)
         for key, runs in summary.groups(known, "instance", "channel").items()
     }
-    told = []
+    sentences = []
     for process in dict.fromkeys(process for process, _ in times):
         mine = [ratio for (name, _), ratio in times.items() if name == process]
-        told.append(f"{min(mine):.2f} to {max(mine):.2f} on {process}")
-    return f"Having to learn the law multiplies the final regret by {', '.join(told)}."
+        sentences.append(f"{min(mine):.2f} to {max(mine):.2f} on {process}")
+    return f"Having to learn the law multiplies the final regret by {', '.join(sentences)}."
 
 
 def growth(figure: Sequence[Result], fixed: Sequence[Result]) -> list[Growth]:
@@ -132,8 +132,8 @@ def growth(figure: Sequence[Result], fixed: Sequence[Result]) -> list[Growth]:
 
 
 def share_of_bonus(found: Sequence[Growth]) -> str:
-    """Of how much of the growth with delay the bonus's √(H∧D) is the reason, in words."""
-    told = []
+    """Of how much of the growth with delay the bonus's √(H∧D) is the reason, as text."""
+    sentences = []
     for process in dict.fromkeys(g.process for g in found):
         mine = [g for g in found if g.process == process]
         words = []
@@ -145,8 +145,8 @@ def share_of_bonus(found: Sequence[Growth]) -> str:
                 )
         if flat := [g.channel for g in mine if g.share is None]:
             words.append(f"the regret does not grow from no delay to {', '.join(flat)}")
-        told.append(f"On {process} {'; '.join(words)}.")
-    return " ".join(told)
+        sentences.append(f"On {process} {'; '.join(words)}.")
+    return " ".join(sentences)
 
 
 def growth_rows(found: Sequence[Growth]) -> tuple[list[str], list[list[object]], str]:
@@ -180,7 +180,7 @@ def theorem_1_there(found: Sequence[Result]) -> str:
     least = bounds.theorem_1(S, A, H, 1, K, GAMMA)
     start = bounds.theorem_1_first_leads_from(S, A, H, D, GAMMA)
     return (
-        f"Theorem 1 cannot tell: at D = {D} and K = {K:,} its first term, (H∧D)^(5/2)·√(H³SAKι), is {first:.1e} and its second, "
+        f"Theorem 1 does not decide: at D = {D} and K = {K:,} its first term, (H∧D)^(5/2)·√(H³SAKι), is {first:.1e} and its second, "
         f"H⁴S²Aι², is {second:.1e}. The second has no D in it and is {second / (first + second):.1%} of the bound, which grows by "
         f"{(first + second) / least - 1:.1%} from D = 1 to D = {D}; the first term leads from K = {start:.1e} on."
     )

@@ -60,7 +60,7 @@ def delay_q(tables: Tables, place: Place, V: Floats, model: Estimate) -> Floats:
     row = 0 if len(model.n_next) == 1 else t + setting.warmup
     forced = h >= H - 1 or setting.warmup > 0 or m >= setting.law.longest_delay
     base = tables.rewards[t] * (waited == 0) if t >= 0 else np.zeros((S, A))
-    chance = np.ones((S, A)) if forced else model.theta[row, :, waited].reshape(S, A)
+    theta = np.ones((S, A)) if forced else model.theta[row, :, waited].reshape(S, A)
     if t < H - 1:  # what follows the last step does not matter: nothing to learn
         extra = model.bonus[row] + (0.0 if forced else model.theta_bonus[row, :, waited])
         base = np.where(model.known[row].reshape(S, A), base + extra.reshape(S, A), clip)
@@ -73,18 +73,18 @@ def delay_q(tables: Tables, place: Place, V: Floats, model: Estimate) -> Floats:
     if m == 0:
         x = base.copy()
         if arrival >= 0:
-            x += chance * (model.weight[row] * V[arrival + model.index[row]]).sum(axis=1).reshape(S, A)
+            x += theta * (model.weight[row] * V[arrival + model.index[row]]).sum(axis=1).reshape(S, A)
         if wait >= 0:
-            x += (1 - chance) * V[wait : wait + S * A].reshape(S, A)
+            x += (1 - theta) * V[wait : wait + S * A].reshape(S, A)
         return np.minimum(x, clip)
     x = np.broadcast_to(base[:, :, None, None], (S, A, choices, W)).copy()
     if arrival >= 0:
         v = V[arrival : arrival + S * choices * W].reshape(S, choices, W)
         ahead = np.einsum("pk,pkaw->paw", model.weight[row], v[model.index[row]])
-        x += chance[:, :, None, None] * ahead.reshape(S, A, choices, W)
+        x += theta[:, :, None, None] * ahead.reshape(S, A, choices, W)
     if wait >= 0:
         later = V[wait : wait + S * A * W * A].reshape(S, A, W, A)  # [s, a, w, q1]
-        x += (1 - chance)[:, :, None, None] * later.transpose(0, 3, 1, 2)
+        x += (1 - theta)[:, :, None, None] * later.transpose(0, 3, 1, 2)
     return np.minimum(x, clip)
 
 
@@ -142,7 +142,7 @@ def everything_known(horizon: int, n_states: int, n_actions: int) -> Iterator[In
 def loss_q(
     P: Floats, R: Floats, seen: Floats, initial: Floats, ceiling: Floats | None = None
 ) -> tuple[list[Floats], list[Floats]]:
-    """Q[h][τ, a] of the best plan for transitions P[h or 0, s, a, s2], rewards R[h, s, a] and the chances to be seen.
+    """Q[h][τ, a] of the best plan for transitions P[h or 0, s, a, s2], rewards R[h, s, a] and arrival probabilities.
 
     Twice: with the rewards from the newest seen step on, and with those from step h on. ceiling[h]: the value of a seen
     state of step h counts as at most this.

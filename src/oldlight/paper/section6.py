@@ -25,6 +25,7 @@ Section 6; a stochastic delay starts with d_1 = 0, which leaves nothing to know 
 from __future__ import annotations
 
 import math
+from pathlib import Path
 from typing import Any
 
 NAME = "the paper's study"
@@ -163,3 +164,9 @@ SLOW = (
     "AugmentedQLearning",
     "MemorylessQLearning",
 )  # not in the demo
+
+
+def command_of(name: str) -> tuple[str, Path]:
+    """The command that runs the paper's study of this name, and the folder that it writes to if no other is given."""
+    quick = name != NAME
+    return "oldlight paper" + quick * " --quick", Path("runs") / ("paper" + quick * "-quick")

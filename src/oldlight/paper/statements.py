@@ -1,8 +1,8 @@
-"""Each statement of the paper, and what the computer says: a table whose figures are computed when the page is made.
+"""Each statement of the paper with a verdict: a table whose figures are computed when the page is made.
 
 `statements(measured)` evaluates one telling instance of every proposition, theorem, corollary and lemma with the functions of
-`oldlight.paper`, in a few seconds. A verdict is about the statement, not about the one instance: where it says "holds", the
-tests named beside it tried many; where it says "false", the figure is an exact counterexample. docs/statements.md has the reasons.
+`oldlight.paper`, in a few seconds. A verdict is about the statement, not about the one instance: where it is "holds", the
+tests named beside it tried many; where it is "false", the figure is an exact counterexample. docs/statements.md has the reasons.
 
 measured: mean final regrets found in a study, for the bounds on regret (see `Regret`); without them those rows give the bound alone.
 """
@@ -40,10 +40,10 @@ class Regret:
 
 @dataclass(frozen=True)
 class Statement:
-    """A row: the statement, what it says, the verdict, the figure that was computed, and where to look."""
+    """A row: the name of the statement, what it asserts, the verdict, the figure that was computed, and where to look."""
 
     name: str
-    says: str
+    asserts: str
     verdict: str
     measured: str
     where: str
@@ -72,7 +72,7 @@ def _proposition_1(measured: Sequence[Regret]) -> Statement:
         "Proposition 1", "the two augmented MDPs give every executable policy the same value",
         "holds by the paper's sentence on h = H (“When h ≤ H, the transition is the same as MDP_aug”), which its list of cases leaves out",
         f"random process, geometric delay: {one.left:.6f} and {one.right:.6f}; by the list alone {listed.left:.4f} and {listed.right:.4f}",
-        "theory.proposition1; tests/planning/test_augmented.py",
+        "paper.proposition1; tests/planning/test_augmented.py",
     )  # fmt: skip
 
 
@@ -83,12 +83,12 @@ def _theorem_1(measured: Sequence[Regret]) -> Statement:
     D = 1 + (worst.max_delay if worst else 2)
     bound = bounds.theorem_1(S, A, H, D, K, GAMMA)
     start = bounds.informative_from(lambda k: bounds.theorem_1(S, A, H, D, k, GAMMA), H)
-    told = f"largest regret of Algorithm 1 here {worst.regret:,.0f}; " if worst else ""
+    found_here = f"largest regret of Algorithm 1 here {worst.regret:,.0f}; " if worst else ""
     return Statement(
         "Theorem 1", "with high probability the regret of Algorithm 1 is of order √K",
-        "not contradicted; says nothing below its threshold, and its leading term lacks √H where transitions depend on h",
-        f"{told}bound with c = 1 {bound:.1e}, H·K {H * K:,}; the bound is below H·K from K = {start:.1e} on",
-        "theory.bounds.theorem_1; docs/learning.md",
+        "not contradicted; empty below its threshold, and its leading term lacks √H where transitions depend on h",
+        f"{found_here}bound with c = 1 {bound:.1e}, H·K {H * K:,}; the bound is below H·K from K = {start:.1e} on",
+        "paper.bounds.theorem_1; docs/learning.md",
     )  # fmt: skip
 
 
@@ -101,7 +101,7 @@ def _corollary_1(measured: Sequence[Regret]) -> Statement:
         "Corollary 1", "the same for discounted processes, at the effective horizon",
         "not contradicted",
         f"u = {u}: horizon {effective} for ι/(1−u); {cut.horizon} steps are enough for a truncation error of {cut.truncation_error:.1e}",
-        "theory.bounds.corollary_1; TabularMDP.discounted",
+        "paper.bounds.corollary_1; TabularMDP.discounted",
     )  # fmt: skip
 
 
@@ -114,7 +114,7 @@ def _proposition_2(measured: Sequence[Regret]) -> Statement:
         "Proposition 2", "no learner does better than H·√(DSAK)/(72√2) on every process",
         "its process is as stated; the delay plays no part in it",
         f"optimal value of the tree: {values or f'{claim.left:.3f}'}",
-        "theory.proposition2, instances.hard_tree; docs/learning.md",
+        "paper.proposition2, instances.hard_tree; docs/learning.md",
     )  # fmt: skip
 
 
@@ -127,7 +127,7 @@ def _proposition_3(measured: Sequence[Regret]) -> Statement:
         "Proposition 3", "planning under constant delay is NP-hard",
         "holds",
         f"a formula that can be satisfied has blind value {yes.left:.3f}, one that cannot {no.left:.3f}",
-        "theory.proposition3, instances.sat",
+        "paper.proposition3, instances.sat",
     )  # fmt: skip
 
 
@@ -141,7 +141,7 @@ def _proposition_4(measured: Sequence[Regret]) -> Statement:
         "Proposition 4", "gap(s_1) is at most Σ (E1 + 2·E2), for each first state s_1",
         "false for every constant delay ≥ 2; true at delay 1 for rewards of span ≤ 1",
         f"two states, fixed s_1, delay 2: gap {claim.left:.4f}, bound {claim.right:.4f}; a bound that holds gives {repaired.right:.4f}",
-        "theory.proposition4, theory.counterexamples; docs/statements.md",
+        "paper.proposition4, paper.counterexamples; docs/statements.md",
     )  # fmt: skip
 
 
@@ -156,7 +156,7 @@ def _proposition_5(measured: Sequence[Regret]) -> Statement:
         f"d = 2: gap {short.left:.3g} at delay 2; at delay 3, 100 episodes, bound {one.detail['bound']:.3f}: a policy for each s_1 loses "
         f"{printed.detail['mean gap']:.3g}, one policy {one.detail['mean gap']:.3g} (below the bound with probability {one.left:.2g}, "
         f"allowed {GAMMA})",
-        "theory.proposition5_short, proposition5_long; instances.dichotomy",
+        "paper.proposition5_short, proposition5_long; instances.dichotomy",
     )  # fmt: skip
 
 
@@ -169,7 +169,7 @@ def _monotone(measured: Sequence[Regret]) -> Statement:
         "holds from a cold start; a warm start moves the first state with the delay",
         f"sensing chain: values {', '.join(f'{v:.3f}' for v in late.detail['values'])} at delays 0 to 4; "
         f"{', '.join(f'{v:.3f}' for v in lost.detail['values'])} at 0, 30, 60% lost",
-        "theory.monotone_in_delay, monotone_in_loss",
+        "paper.monotone_in_delay, monotone_in_loss",
     )  # fmt: skip
 
 
@@ -178,19 +178,19 @@ def _proposition_6(measured: Sequence[Regret]) -> Statement:
 
     claim = proposition6(2000)
     found = [r for r in measured if r.algorithm == 2]
-    told = "; ".join(f"λ = {r.seen}: {r.regret:,.0f}" for r in found)
+    found_here = "; ".join(f"λ = {r.seen}: {r.regret:,.0f}" for r in found)
     return Statement(
         "Proposition 6", "the regret of Algorithm 2 is of order √K",
         "false where an action is wanted only while the state is hidden",
         f"three actions, one λ = 1/2: regret {claim.detail['regret']:.4g} after K = 2,000, grows like K^{claim.left:.2f}, the bound like "
-        f"K^{claim.right:.2f}" + (f". On the sensing chain: {told}" if told else ""),
-        "theory.proposition6, theory.counterexamples.hidden_action; docs/loss_learners.md",
+        f"K^{claim.right:.2f}" + (f". On the sensing chain: {found_here}" if found_here else ""),
+        "paper.proposition6, paper.counterexamples.hidden_action; docs/loss_learners.md",
     )  # fmt: skip
 
 
 def _theorem_2(measured: Sequence[Regret]) -> Statement:
     found = [r for r in measured if r.algorithm == 3]
-    told = "; ".join(f"λ = {r.seen}: {r.regret:,.0f}" for r in found)
+    found_here = "; ".join(f"λ = {r.seen}: {r.regret:,.0f}" for r in found)
     v = bounds.largest_v(A, 0.95)
     bound = bounds.theorem_2(S, A, H, 10_000, GAMMA, 0.95)
     crossover = bounds.theorem_2_crossover(S, v)
@@ -198,8 +198,8 @@ def _theorem_2(measured: Sequence[Regret]) -> Statement:
         "Theorem 2", "the regret of Algorithm 3 is of order √K if λ₀ > 1 − 1/A",
         "not contradicted; nothing sharp is seen at λ = 1 − 1/A",
         f"λ = 0.95, c = 1: bound {bound:.1e} at K = 10,000; its first term leads from K = {crossover:.1e} on"
-        + (f". On the sensing chain: {told}" if told else ""),
-        "theory.bounds.theorem_2; docs/loss_learners.md",
+        + (f". On the sensing chain: {found_here}" if found_here else ""),
+        "paper.bounds.theorem_2; docs/loss_learners.md",
     )  # fmt: skip
 
 
@@ -209,7 +209,7 @@ def _max_gap(measured: Sequence[Regret]) -> Statement:
     claim = longest_gap(3, 1, 0.1)
     return Statement(
         "Lemma: longest gap", "P(g(k) > q) ≤ k·θ^(q+1)", "false by one power of θ",
-        f"k = 3, q = 1, θ = 0.1: {_sides(claim)}", "theory.longest_gap",
+        f"k = 3, q = 1, θ = 0.1: {_sides(claim)}", "paper.longest_gap",
     )  # fmt: skip
 
 
@@ -219,7 +219,7 @@ def _event(measured: Sequence[Regret]) -> Statement:
     claim = event_no_long_run(3, 1, 0.5, 1)
     return Statement(
         "Event E_m", "P(no run of more than m ≥ 1 losses) is at most the printed power", "the wrong way round",
-        f"H = 3, m = 1, λ = 1/2, K = 1: {_sides(claim)}", "theory.event_no_long_run",
+        f"H = 3, m = 1, λ = 1/2, K = 1: {_sides(claim)}", "paper.event_no_long_run",
     )  # fmt: skip
 
 
@@ -230,7 +230,7 @@ def _round_robin(measured: Sequence[Regret]) -> Statement:
     claim = round_robin(ImpairedMDP(one, Loss(seen=0.9999)), FunctionPolicy(lambda info: 0, 1), 5, 0.5)
     return Statement(
         "Lemma: sum of 1/√N", "Σ 1/√N_h ≤ q·√(SAKH)", "false by 2·√H, and more where actions depend on what is hidden",
-        f"one state, one action, H = 2, K = 5: {_sides(claim)}", "theory.round_robin, theory.pigeonhole",
+        f"one state, one action, H = 2, K = 5: {_sides(claim)}", "paper.round_robin, paper.pigeonhole",
     )  # fmt: skip
 
 
@@ -241,7 +241,7 @@ def _bernstein(measured: Sequence[Regret]) -> Statement:
     return Statement(
         "Lemma: Bernstein, and its consequence", "Σx ≤ √(V·log(1/γ)) + M·log(1/γ) with probability 1 − γ",
         "the inequality holds; its consequence lacks a 2 under the root",
-        f"fair coin, n = 156, γ = 7.5e-5: chance {_sides(claim)}", "theory.bernstein, theory.bernstein_consequence",
+        f"fair coin, n = 156, γ = 7.5e-5: probability {_sides(claim)}", "paper.bernstein, paper.bernstein_consequence",
     )  # fmt: skip
 
 
@@ -251,8 +251,8 @@ def _hoeffding(measured: Sequence[Regret]) -> Statement:
     one, two = hoeffding_consequence(200, 0.5, 0.05), azuma_consequence(200, 0.05)
     return Statement(
         "Lemmas: Hoeffding, Azuma", "the two inequalities and their consequences", "hold",
-        f"fair coin, n = 200, γ = 0.05: chance {_sides(one)} and {_sides(two)}",
-        "theory.hoeffding_consequence, theory.azuma_consequence",
+        f"fair coin, n = 200, γ = 0.05: probability {_sides(one)} and {_sides(two)}",
+        "paper.hoeffding_consequence, paper.azuma_consequence",
     )  # fmt: skip
 
 
@@ -265,7 +265,7 @@ def _optimism(measured: Sequence[Regret]) -> Statement:
         "Lemma: optimism, delay", "Q of Algorithm 1 is never below Q*, with probability 1 − γ",
         "holds with c = 1 (derived in learners.DelayedUCBVI), not with a much smaller one",
         f"two states, delay 1, after each of 400 episodes: {one.left:.0%} of the runs at c = 1, {small.left:.0%} at c = 0.02",
-        "theory.optimism; tests/paper/test_optimism.py",
+        "paper.optimism; tests/paper/test_optimism.py",
     )  # fmt: skip
 
 
@@ -279,7 +279,7 @@ def _optimism_missing(measured: Sequence[Regret]) -> Statement:
         "belief; holds with the parent's count",
         f"two states, K = 20,000, λ₀ = {claim.detail['seen']:.1e}: fails with probability {claim.left:.3g}, allowed {claim.right:.3g}; "
         f"λ₀ = 1/2: {half.left:.1g}",
-        "theory.optimism_missing_printed, theory.optimism_missing",
+        "paper.optimism_missing_printed, paper.optimism_missing",
     )  # fmt: skip
 
 
@@ -290,8 +290,8 @@ def _estimates(measured: Sequence[Regret]) -> Statement:
     found = (p_hat(0.3, 300, GAMMA, **sizes), theta_hat(0.3, 300, GAMMA, **sizes), lambda_hat([0.3] * 4, 300, GAMMA))
     return Statement(
         "Concentration of the estimates", "p̂, θ̂ and λ̂ are within their bonuses for all counts up to K, with probability 1 − γ", "holds",
-        "S = 3, A = 2, H = 4, K = 300: chance of a failure " + ", ".join(f"{claim.left:.1e}" for claim in found) + f", allowed {GAMMA}",
-        "theory.p_hat, theory.theta_hat, theory.lambda_hat, theory.estimates",
+        "S = 3, A = 2, H = 4, K = 300: probability of a failure " + ", ".join(f"{claim.left:.1e}" for claim in found) + f", allowed {GAMMA}",
+        "paper.p_hat, paper.theta_hat, paper.lambda_hat, paper.estimates",
     )  # fmt: skip
 
 
@@ -304,8 +304,8 @@ ROWS: tuple[Callable[[Sequence[Regret]], Statement], ...] = (
 
 def as_rows(found: Sequence[Statement]) -> tuple[list[str], list[list[Any]]]:
     """Column titles and cells, for a page or a file."""
-    titles = ["statement", "what it says", "what the computer says", "measured", "where to look"]
-    return titles, [[x.name, x.says, x.verdict, x.measured, _breakable(x.where)] for x in found]
+    titles = ["statement", "what it asserts", "verdict", "measured", "where to look"]
+    return titles, [[x.name, x.asserts, x.verdict, x.measured, _breakable(x.where)] for x in found]
 
 
 def _breakable(names: str) -> str:

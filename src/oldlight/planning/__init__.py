@@ -26,7 +26,7 @@ from oldlight.planning.delay import (
 from oldlight.planning.link_solution import planned_by_automaton, solve_link
 from oldlight.planning.q_values import q_values
 from oldlight.planning.solution import Solution, Work
-from oldlight.progress import shown
+from oldlight.progress import progress_bar
 
 SMALL_TABLE = 100_000  # information states up to which a table is made even where none is needed
 KEEP_VALUES = 2**28  # bytes of values that a solution keeps for q(info); beyond that they are computed again on request
@@ -43,16 +43,35 @@ def solve(
 ) -> Solution:
     """The best executable policy.
 
-    tolerance: 0 for an exact answer. Under loss a larger one gives lower ≤ optimum ≤ upper with upper − lower at most
-        `tolerance`, faster; a plan under delay is always exact.
-    seconds: stop closing the gap between lower and upper after this time, for channels that are planned by their automaton
-        (packets, ages, bursts, ...; `oldlight.planning.link_plan`). Other plans take the time they take.
-    depth: plan a long delay by the ladder: act on the belief as a controller with delays capped at `depth` would; the result
-        has certified bounds instead of an exact value. A depth that reaches the longest delay is the exact plan. For
-        channels planned by their automaton: the depth of the tables, at least the longest delay.
-    max_bytes: refuse what needs more memory than this (half of the machine's memory if None).
-    progress: True or False for a bar or none, a function of (done, of) to be told, None for a bar on a terminal once two
-        seconds have passed.
+    Parameters
+    ----------
+    problem : ImpairedMDP
+        The process, its channel and its start.
+    tolerance : float
+        0 for an exact answer. Under loss a larger one gives lower ≤ optimum ≤ upper with upper − lower ≤ tolerance, faster; a plan
+        under delay is always exact.
+    depth : int, optional
+        Plan a long delay by the ladder (`oldlight.planning.ladder`): act on the belief as a controller with delays capped at `depth` would,
+        with certified bounds instead of an exact value. For channels planned by their automaton: the depth of the tables.
+    seconds : float, optional
+        Stop closing the gap between lower and upper after this time, for channels planned by their automaton
+        (`oldlight.planning.link_plan`). Other plans take the time they take.
+    max_bytes : int, optional
+        Refuse what needs more memory than this; half of the machine's memory if None.
+    progress : bool or function of (done, total), optional
+        A progress bar or none, or a callback; None: a bar on a terminal after two seconds.
+
+    Returns
+    -------
+    Solution
+        `.value`, `.policy`, `.lower`, `.upper`, `.exact`, `.q(info)` and more.
+
+    Examples
+    --------
+    >>> import oldlight as ol
+    >>> best = ol.solve(ol.ImpairedMDP(ol.instances.sensing_chain(0.8), "constant:2", start="warm"))
+    >>> round(best.value, 6), best.exact
+    (3.669276, True)
     """
     checked_problem(problem, "solve")
     if seconds is not None:
@@ -140,8 +159,8 @@ def _plan_delay(
     layout, need = checked_layout(problem, max_bytes)
     model = DelayModel(problem, layout)
     table = np.empty(layout.size, dtype=action_type(layout.n_actions))
-    with shown(progress, "planning") as tell:
-        first = Induction(model, table=table, progress=tell).run()
+    with progress_bar(progress, "planning") as callback:
+        first = Induction(model, table=table, progress=callback).run()
     starts = by_start(problem, first)
     value = float(problem.initial @ starts)
     work = Work(layout.size, time.perf_counter() - began, need)

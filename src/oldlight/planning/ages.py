@@ -10,7 +10,7 @@ and N_L[s, q1..qL] the mean of U_{h+1} given such a jump, when s is the state of
 (means over n' where several nodes share an age), U_h = max_a X_h, and after the last action U_H = G, the open-loop rewards. Nodes
 whose ticks begin alike share their N_L: packets have one chain of products for all ages.
 
-**Beyond the depth D** ≥ the longest delay, only the law b of s_u, u = h − D, is known. Upper: let step u be shown while the link
+**Beyond the depth D** ≥ the longest delay, only the law b of s_u, u = h − D, is known. Upper: let step u be seen while the link
 ages on; with E = F·N_D + Σ p·W_{h+1} over the ticks without anything newer,
 
     W_h[s, q1..qD] = r_u(s, q1) + max_a Σ_s2 P_u(s2|s, q1)·E[s2, q2..qD, a],       V_h(b, q) ≤ Σ_s b(s)·W_h[s, q].
@@ -75,7 +75,7 @@ class Plant(DelayModel):
 
 @dataclass
 class AgeTables:
-    """One plan's tables. upper, lower, blind and the actions are flat, a block's entries at its offset; `kept` says whether
+    """One plan's tables. upper, lower, blind and the actions are flat, a block's entries at its offset; `kept`: whether
     they hold every time (else only the actions do). Values at the start: lower ≤ optimum ≤ upper; without `bounded` the upper
     tables alone are made, which is enough where they are exact."""
 

@@ -47,7 +47,7 @@ from numpy.typing import NDArray
 from oldlight import checks
 from oldlight.machine import default_limit, format_bytes
 from oldlight.model.information import Information, Layout, beginnings, decode, encode, settled_late
-from oldlight.model.policies import Policy, chances_of
+from oldlight.model.policies import Policy, probabilities_at
 from oldlight.model.problem import ImpairedMDP, checked_problem
 
 Floats = NDArray[np.float64]
@@ -145,10 +145,10 @@ def policy_value(model: AugmentedMDP, policy: Policy) -> float:
     total, law = 0.0, model.initial
     open_to_choice = (model.times >= model.problem.actuation) & (model.times < model.problem.horizon)
     for _ in range(model.horizon):
-        pairs = np.zeros(model.rewards.shape)  # the chance of (i, a) at this step
+        pairs = np.zeros(model.rewards.shape)  # the probability of (i, a) at this step
         pairs[:, 0] = law  # any action will do where there is no choice
         for i in np.flatnonzero((law > 0) & open_to_choice).tolist():
-            pairs[i] = law[i] * chances_of(model.problem, policy, model.information(i))  # type: ignore[arg-type]
+            pairs[i] = law[i] * probabilities_at(model.problem, policy, model.information(i))  # type: ignore[arg-type]
         total += float((pairs * model.rewards).sum())
         law = model.transitions.T @ pairs.reshape(-1)
     return total
@@ -180,7 +180,7 @@ class SizeFormula(NamedTuple):
 
 
 def size_formula(problem: ImpairedMDP) -> SizeFormula:
-    """How large the explicit models are, and how large the paper says they are; nothing of that size is made."""
+    """How large the explicit models are, and how large they are by the paper's formulas; nothing of that size is made."""
     S, A, H, segments = problem.n_states, problem.n_actions, problem.horizon, _segments(problem)
     D = H if problem.arrival_probability is not None else min(H, problem.warmup or problem.law.max_delay)
     states = sum(x.size for x in segments)

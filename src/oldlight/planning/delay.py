@@ -68,14 +68,14 @@ class DelayModel:
         return np.ascontiguousarray(r) if waited == 0 else np.zeros_like(r)
 
     def theta(self, t: int, m: int, waited: int) -> Floats:
-        """The chance that step t + 1 is the next to arrive: [s, q1]."""
+        """The probability that step t + 1 is the next to arrive: [s, q1]."""
         S, A = self.layout.n_states, self.layout.n_actions
         if m >= self.law.longest_delay or self.problem.warmup:
             return np.ones((S, A))
         return np.ascontiguousarray(np.broadcast_to(self.law.at_step(self.law.hazard, t)[..., waited], (S, A)))
 
     def first_theta(self, h: int) -> float:
-        """The chance that the first observation arrives at time h + 1, given that it has not by time h."""
+        """The probability that the first observation arrives at time h + 1, given that it has not by time h."""
         return float(self.law.first_hazard[h + 1])
 
 
@@ -89,7 +89,7 @@ class Stage:
 
 @dataclass
 class Induction:
-    """One backward induction. `given` (chosen actions) or `mix` (their chances) follow a policy; else the best is taken."""
+    """One backward induction. `given` (chosen actions) or `mix` (their probabilities) follow a policy; else the best is taken."""
 
     model: DelayModel
     given: NDArray[Any] | None = None  # [information state]
@@ -359,7 +359,7 @@ def _too_large(problem: ImpairedMDP, states: int, need: int, limit: int, at_leas
                 break
     ladder = "" if fits is None else (
         f"oldlight.solve(problem, depth={fits}) fits and gives a policy with bounds on both sides; "
-        "oldlight.truncate(problem, probability=...) says what a shorter delay costs; "
+        "oldlight.truncate(problem, probability=...) computes what a shorter delay costs; "
     )  # fmt: skip
     return TooLarge(
         f"an exact plan for {problem.channel!r} on S={S}, A={A}, H={problem.horizon} has {word}{states:,} information "

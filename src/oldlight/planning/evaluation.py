@@ -6,7 +6,7 @@ Three exact ways, all without sampling:
 - any other policy: a walk forward over the information states that it reaches (`oldlight.planning.walk`; behind a channel that is
   planned by its automaton `oldlight.planning.link_walk`). A deterministic policy
   reaches few information states, a policy that randomises up to all of them.
-Where the walk would meet more than `max_states` of them, episodes are played instead, and the result says so.
+Where the walk would meet more than `max_states` of them, episodes are played instead, and the result is marked as not exact.
 """
 
 from __future__ import annotations
@@ -14,13 +14,14 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cache, partial
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from oldlight import checks
+from oldlight import checks, drawing
 from oldlight.model.channels import ConstantDelay
-from oldlight.model.information import Information, Layout
+from oldlight.model.information import Information, Layout, same_layout
 from oldlight.model.policies import (
     BlackoutPolicy,
     MarkovPolicy,
@@ -28,7 +29,6 @@ from oldlight.model.policies import (
     TablePolicy,
     made_for_another,
     not_a_policy,
-    same_layout,
 )
 from oldlight.model.problem import ImpairedMDP, checked_problem
 from oldlight.planning.delay import DelayModel, Induction, by_start
@@ -45,14 +45,47 @@ MAX_STATES = 1_000_000
 
 @dataclass(frozen=True)
 class Evaluation:
-    """`value`; `exact`; `half_width` of a 95% confidence interval (0 if exact); how it was found, and on how much:
-    information states met, or episodes played."""
+    """The value of a policy; `float()` of it is `value`.
+
+    Parameters
+    ----------
+    value : float
+        Expected sum of rewards.
+    exact : bool
+        Or the mean of played episodes?
+    half_width : float
+        Half of a 95% confidence interval; 0 if exact.
+    method : str
+        How it was found.
+    size : int
+        Information states met, or episodes played.
+
+    Examples
+    --------
+    >>> import oldlight as ol
+    >>> problem = ol.ImpairedMDP(ol.instances.sensing_chain(0.8), "constant:1")
+    >>> ol.evaluate(problem, ol.solve(problem).policy).method
+    'backward induction'
+    """
 
     value: float
     exact: bool
     half_width: float
     method: str
     size: int
+
+    def to_dict(self) -> dict[str, Any]:
+        """The fields as plain data for JSON."""
+        return dict(vars(self))
+
+    def plot(self, ax: Any = None) -> Any:
+        """Draw the value with its 95% confidence interval; returns the matplotlib axes."""
+        ax = drawing.axes_of(ax)
+        ax.errorbar(
+            ["exact" if self.exact else f"{self.size:,} episodes"], [self.value], [self.half_width], fmt="o", capsize=4
+        )
+        ax.set_ylabel("value")
+        return ax
 
     def __float__(self) -> float:
         return self.value
@@ -70,10 +103,33 @@ def evaluate(
     episodes: int = 100_000,
     seed: Seed = 0,
 ) -> Evaluation:
-    """The value of `policy` on `problem`; float() of the result is the value.
+    """The value of `policy` on `problem`, exactly wherever possible.
 
-    max_states: the most information states that a walk may meet before `episodes` episodes are played instead.
-    A MarkovPolicy is valued as if nothing were impaired (it sees the current state).
+    Parameters
+    ----------
+    problem : ImpairedMDP
+        The process and its channel.
+    policy : Policy or MarkovPolicy
+        A MarkovPolicy is valued as if nothing were impaired: it sees the current state.
+    max_states : int
+        The most information states that a walk may meet before episodes are played instead.
+    episodes : int
+        How many are played then.
+    seed : int, SeedSequence or Generator
+        Random seed of these episodes.
+
+    Returns
+    -------
+    Evaluation
+        `.value`, `.exact`, `.half_width`.
+
+    Examples
+    --------
+    >>> import oldlight as ol
+    >>> problem = ol.ImpairedMDP(ol.instances.sensing_chain(0.8), "constant:1")
+    >>> right = ol.FunctionPolicy(lambda info: 0, n_actions=5)
+    >>> ol.evaluate(problem, right)
+    Evaluation(1 exact, by walk forward of 181)
     """
     checked_problem(problem, "evaluate")
     if not isinstance(policy, MarkovPolicy) and not hasattr(policy, "probabilities"):
@@ -103,7 +159,7 @@ def evaluate(
             raise ValueError(
                 f"{policy!r} was made for another problem than {problem!r}: sizes, channel or start differ"
             )
-        first = Induction(DelayModel(problem, layout), given=policy.actions, mix=policy.chances).run()
+        first = Induction(DelayModel(problem, layout), given=policy.actions, mix=policy.action_probabilities).run()
         value = float(problem.initial @ by_start(problem, first))
         return Evaluation(value, True, 0.0, "backward induction", layout.size)
     if isinstance(policy, BlackoutPolicy):
@@ -121,7 +177,7 @@ def evaluate(
 def play(problem: ImpairedMDP, policy: Policy, episodes: int, seed: Seed) -> Evaluation:
     """The mean return of `episodes` episodes, with its half-width.
 
-    Where all returns are the same their spread says nothing; then, with 95% confidence, another return has a probability of at most 3/n (the
+    Where all returns are the same their spread is no measure; then, with 95% confidence, another return has a probability of at most 3/n (the
     "rule of three"), which moves the mean by at most 3/n·(largest − smallest possible return).
     """
     played = simulate(problem, policy, episodes, seed=seed)

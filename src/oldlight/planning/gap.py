@@ -22,6 +22,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from oldlight import checks, drawing
 from oldlight.checks import TooLarge
 from oldlight.model.information import Information, current, settled_late
 from oldlight.model.policies import MarkovPolicy, Policy, TablePolicy
@@ -53,7 +54,17 @@ def value_lost(problem: ImpairedMDP, before: float, after: float) -> float:
 
 @dataclass(frozen=True)
 class Proposition4:
-    """The terms per step, the visitation measures they come from, and the bound Σ_h (E1_h + 2·E2_h)."""
+    """Both terms of Proposition 4, as `Gap.proposition4` computes them.
+
+    Parameters
+    ----------
+    e1, e2 : ndarray, shape (H,)
+        The terms of each step.
+    bound : float
+        Σ_h (E1_h + 2·E2_h).
+    full, executable : list of {Information: float}, length H
+        ρ_h under the policy with full information, and under the best executable one.
+    """
 
     e1: Floats  # [h]
     e2: Floats  # [h]
@@ -61,10 +72,40 @@ class Proposition4:
     full: list[Measure]  # [h]: ρ_h under the policy with full information
     executable: list[Measure]  # [h]: ρ_h under the best executable policy
 
+    def __repr__(self) -> str:
+        return f"Proposition4(bound={self.bound:.10g}, E1 {self.e1.sum():.6g}, E2 {self.e2.sum():.6g})"
+
 
 @dataclass(frozen=True, eq=False)
 class Gap:
-    """`full`: the optimal value if everything were seen; `impaired`: the best executable value; `value`: full − impaired."""
+    """What the impairment costs: `gap` = `full` − `impaired`.
+
+    Parameters
+    ----------
+    problem : ImpairedMDP
+        The process and its channel.
+    full : float
+        The optimal value if every state were seen at once.
+    impaired : float
+        The best executable value.
+    full_policy : MarkovPolicy
+        Earns `full`.
+    solution : Solution
+        The plan behind `impaired`.
+    max_states : int
+        The most information states in the visitation measures of Proposition 4.
+
+    Examples
+    --------
+    >>> import oldlight as ol
+    >>> lost = ol.gap(ol.ImpairedMDP(ol.instances.sensing_chain(0.8), "constant:2", start="warm"))
+    >>> print(lost)
+    Gap
+      gap                          0.2917888306 (7.366% of the value with full information)
+      value with full information  3.96106496
+      best executable value        3.669276129
+      problem                      ImpairedMDP(TabularMDP(S=20, A=5, H=10, stationary), ConstantDelay(d=2), start=warm)
+    """
 
     problem: ImpairedMDP
     full: float
@@ -74,13 +115,16 @@ class Gap:
     max_states: int = 200_000
 
     @property
-    def value(self) -> float:
+    def gap(self) -> float:
+        """full − impaired: what the impairment costs."""
         return value_lost(self.problem, self.full, self.impaired)
+
+    value = checks.renamed_property("value", "gap")
 
     @property
     def relative(self) -> float:
         """The gap as a share of the value with full information."""
-        return self.value / abs(self.full) if self.full else 0.0
+        return self.gap / abs(self.full) if self.full else 0.0
 
     @cached_property
     def proposition4(self) -> Proposition4:
@@ -89,25 +133,71 @@ class Gap:
 
     @property
     def e1(self) -> Floats:
+        """E1_h of Proposition 4, shape (H,)."""
         return self.proposition4.e1
 
     @property
     def e2(self) -> Floats:
+        """E2_h of Proposition 4, shape (H,)."""
         return self.proposition4.e2
 
     @property
     def bound(self) -> float:
+        """The bound of Proposition 4 (which is not always one; see docs/statements.md)."""
         return self.proposition4.bound
 
+    def to_dict(self) -> dict[str, Any]:
+        """The gap and the two values as plain data for JSON, with the solution behind them."""
+        names = ("problem", "gap", "relative", "full", "impaired")
+        return drawing.plain({name: getattr(self, name) for name in names} | {"solution": self.solution.to_dict()})  # type: ignore[no-any-return]
+
+    def plot(self, ax: Any = None) -> Any:
+        """Draw both values as bars, with the gap in the title; returns the matplotlib axes."""
+        ax = drawing.bars(ax, {"full information": self.full, "best executable": self.impaired})
+        ax.set_title(f"gap {self.gap:.4g}")
+        return ax
+
     def __float__(self) -> float:
-        return self.value
+        return self.gap
+
+    def __str__(self) -> str:
+        """A small table."""
+        rows = {
+            "gap": f"{self.gap:.10g}"
+            + (f" ({self.relative:.3%} of the value with full information)" if self.full else ""),
+            "value with full information": f"{self.full:.10g}",
+            "best executable value": f"{self.impaired:.10g}",
+            "problem": self.problem,
+        }
+        return drawing.facts("Gap", rows)
 
     def __repr__(self) -> str:
-        return f"Gap({self.value:.10g} = {self.full:.10g} full − {self.impaired:.10g} executable)"
+        return f"Gap({self.gap:.10g} = {self.full:.10g} full − {self.impaired:.10g} executable)"
 
 
 def gap(problem: ImpairedMDP, *, max_states: int = 200_000, **options: Any) -> Gap:
-    """What the impairment costs. `options` go to `solve`; `max_states` limits the visitation measures of Proposition 4."""
+    """What the impairment costs: the optimal value with full information minus the best executable value.
+
+    Parameters
+    ----------
+    problem : ImpairedMDP
+        The process and its channel.
+    max_states : int
+        Limits the visitation measures of Proposition 4.
+    **options
+        Those of `solve`.
+
+    Returns
+    -------
+    Gap
+        `.gap`, `.full`, `.impaired`, and both terms of Proposition 4 when asked for.
+
+    Examples
+    --------
+    >>> import oldlight as ol
+    >>> round(ol.gap(ol.ImpairedMDP(ol.instances.dichotomy(2), "constant:3")).gap, 6)
+    0.5
+    """
     best = solve(problem, **options)
     plain = solve(
         unimpaired(problem), **{k: v for k, v in options.items() if k not in ("tolerance", "depth", "seconds")}
@@ -160,16 +250,16 @@ def hidden_visits(problem: ImpairedMDP, policy: MarkovPolicy, max_states: int) -
                 yield a, chosen
 
     def spread(t: int | None, s: int | None, b: Floats, weights: list[tuple[int, int, Floats]]) -> None:
-        """Follow every queue from step t (state law b); weights: (h, wait, chance given q1) of still knowing only t."""
+        """Follow every queue from step t (state law b); weights: (h, wait, probability given q1) of still knowing only t."""
         nonlocal met
         begin = 0 if t is None else t
         level: dict[tuple[int, ...], Floats] = {(): b}
         last = max((h for h, _, _ in weights), default=-1)
         for h in range(begin, last + 1):
-            for when, waited, chance in weights:
+            for when, waited, p in weights:
                 if when == h:
                     for queue, vector in level.items():
-                        mass = float(vector.sum() * chance[queue[0] if queue else 0])
+                        mass = float(vector.sum() * p[queue[0] if queue else 0])
                         if mass > 0:
                             info = Information(h, t, s, queue, waited)
                             met += info not in measures[h]
@@ -196,7 +286,7 @@ def hidden_visits(problem: ImpairedMDP, policy: MarkovPolicy, max_states: int) -
         return measures
 
     if warmup:
-        mu = problem.initial[:, None] * np.ones((1, 1))  # [s, d]: one column, the delay is lead
+        mu = problem.initial[:, None] * np.ones((1, 1))  # [s, d]: one column, the delay is the warm-up
     else:
         mu = np.zeros((S, law.longest_delay + 1))
         mu[:, : len(law.first)] = problem.initial[:, None] * law.first[: law.longest_delay + 1]
@@ -218,9 +308,9 @@ def hidden_visits(problem: ImpairedMDP, policy: MarkovPolicy, max_states: int) -
         for column in range(mu.shape[1]):
             for a, chosen in acts(t, mu[:, column]):
                 for k in range(1 if warmup else pmf.shape[-1]):
-                    chance = np.ones(S) if warmup else pmf[:, a, k]
+                    p = np.ones(S) if warmup else pmf[:, a, k]
                     to = 0 if warmup else min(column + k, law.longest_delay)
-                    following[:, to] += (chosen * chance) @ problem.transitions_at(t)[:, a, :]
+                    following[:, to] += (chosen * p) @ problem.transitions_at(t)[:, a, :]
         mu = following
     return measures
 

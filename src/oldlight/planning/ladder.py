@@ -33,7 +33,7 @@ from oldlight.planning.delay import DelayModel, Induction, Stage, by_start, chec
 from oldlight.planning.evaluation import Evaluation, evaluate
 from oldlight.planning.q_values import q_values
 from oldlight.planning.solution import Solution, Work
-from oldlight.progress import shown
+from oldlight.progress import progress_bar
 from oldlight.simulation import simulate
 
 Floats = NDArray[np.float64]
@@ -130,11 +130,11 @@ def plan_ladder(
     began = time.perf_counter()
     least = problem.actuation
     rungs: list[Rung] = []
-    with shown(progress, "planning") as tell:
+    with progress_bar(progress, "planning") as callback:
         for k in range(least, depth + 1):
             rungs.append(Rung(problem, k, max_bytes))
-            if tell is not None:
-                tell(k - least + 1, 2 * (depth + 1 - least))
+            if callback is not None:
+                callback(k - least + 1, 2 * (depth + 1 - least))
         best: tuple[float, int, FunctionPolicy, Evaluation | None] | None = None
         walk = True
         for i, rung in enumerate(reversed(rungs)):
@@ -148,8 +148,8 @@ def plan_ladder(
                 value = found.value
             if best is None or value > best[0]:
                 best = value, rung.k, policy, found
-            if tell is not None:
-                tell(len(rungs) + i + 1, 2 * len(rungs))
+            if callback is not None:
+                callback(len(rungs) + i + 1, 2 * len(rungs))
     assert best is not None
     value, k, policy, found = best
     upper = min(rung.upper for rung in rungs)

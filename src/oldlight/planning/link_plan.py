@@ -6,7 +6,7 @@
 3. Where a gap is left, the search closes it where the policy goes (`oldlight.planning.search`); if that takes more work than
    tables one step deeper would, those are made first.
 
-The result says lower ≤ optimum ≤ upper, and its policy earns at least `lower`. Nodes that were merged (hidden links) widen the
+The result is lower ≤ optimum ≤ upper, and its policy earns at least `lower`. Nodes that were merged (hidden links) widen the
 bounds by the error of merging.
 """
 

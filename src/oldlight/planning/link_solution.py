@@ -20,7 +20,7 @@ from oldlight.model.mdp import TabularMDP
 from oldlight.model.problem import ImpairedMDP
 from oldlight.planning.link_plan import plan_link
 from oldlight.planning.solution import Solution, Work
-from oldlight.progress import shown
+from oldlight.progress import progress_bar
 
 Floats = NDArray[np.float64]
 
@@ -43,7 +43,7 @@ def solve_link(
 ) -> Solution:
     """The best executable policy with its certificate; `value` is `lower`, what the policy is certain to earn."""
     deep = None if depth is None else min(depth, problem.horizon - 1)
-    with shown(progress, "planning") as tell:
+    with progress_bar(progress, "planning") as callback:
         plan = plan_link(
             problem.mdp,
             problem.automaton,
@@ -53,7 +53,7 @@ def solve_link(
             seconds=seconds,
             max_bytes=max_bytes,
             depth=deep,
-            progress=tell,
+            progress=callback,
         )
     upper = plan.lower if plan.exact else plan.upper
     starts = plan.tables.upper_by_start if plan.exact and not plan.tables.layers.searched else None

@@ -51,12 +51,12 @@ def reached(
         yield at
         following: dict[LinkInformation, float] = {}
         for info, weight in at.items() if h + 1 < mdp.horizon else ():
-            for a, chance in choices(policy, info):
+            for a, p_action in choices(policy, info):
                 queue = (*info.queue, a)
                 longer = info._replace(queue=queue)
                 begin = info.t or 0
                 for p, n, age in automaton.row(numbers[info.node]):
-                    share = weight * chance * p
+                    share = weight * p_action * p
                     if age == NOTHING_NEWER:
                         new = LinkInformation(h + 1, names[n], info.t, info.state, queue)
                         following[new] = following.get(new, 0.0) + share

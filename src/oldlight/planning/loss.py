@@ -44,7 +44,7 @@ from oldlight.model.problem import ImpairedMDP
 from oldlight.planning.delay import DelayModel, Induction, action_type
 from oldlight.planning.q_values import earned
 from oldlight.planning.solution import Solution, Work
-from oldlight.progress import shown
+from oldlight.progress import progress_bar
 
 Floats = NDArray[np.float64]
 HEAD = 4  # columns of the belief table before the belief
@@ -125,7 +125,7 @@ class Search:
                 self._allocate(min(4 * entries, self.most_entries))
         return out
 
-    def run(self, tell: Callable[[int, int], None] | None = None) -> Search:
+    def run(self, callback: Callable[[int, int], None] | None = None) -> Search:
         """Solve every corner, last step first."""
         S, Q = self.S, self.Q
         number = np.arange(S * Q)
@@ -134,8 +134,8 @@ class Search:
                 s, q = number[i : i + CHUNK] // Q, number[i : i + CHUNK] % Q
                 found = self.visit(u, np.eye(S)[s], q, s)
                 self.corner[0, u, s, q], self.corner[1, u, s, q], self.best[u, s, q] = found.T
-                if tell is not None:
-                    tell((self.U - 1 - u) * S * Q + i + len(s), self.U * S * Q)
+                if callback is not None:
+                    callback((self.U - 1 - u) * S * Q + i + len(s), self.U * S * Q)
         return self
 
     def bounds(self, u: int, b: Floats, q: int = 0) -> tuple[float, float, int]:
@@ -210,8 +210,8 @@ def plan_loss(
     R = mdp.rewards[:1] if mdp.stationary else mdp.rewards
     search = Search(P, R, seen, tolerance, after_the_end(problem, d), d)
     search.most_entries = 1 << max(14, int((limit - need) // (8 * S + 48)).bit_length() - 2)
-    with shown(progress, "planning") as tell:
-        search.run(tell)
+    with progress_bar(progress, "planning") as callback:
+        search.run(callback)
 
     # before step 0 is settled, at time d, nothing is known: the best queue of the d actions that can be chosen by then
     queues = np.arange(Q)

@@ -17,29 +17,29 @@ def backup_at(
     S, A, H = layout.n_states, layout.n_actions, layout.horizon
     m, code = len(queue), encode(queue, A)
     if t is None:
-        theta = model.first_theta(h)
+        first = model.first_theta(h)
         x = np.zeros((S, A))
         if h == H - 1:
             assert following.root is not None
             return np.asarray(following.root.reshape(S, A, -1)[:, :, code])
         if (h + 1, 0) in following.values:
-            x += theta * following.values[h + 1, 0].reshape(S, A, -1)[:, :, code]
+            x += first * following.values[h + 1, 0].reshape(S, A, -1)[:, :, code]
         if following.root is not None:
-            x += (1 - theta) * following.root.reshape(S, A, -1)[:, :, code]
+            x += (1 - first) * following.root.reshape(S, A, -1)[:, :, code]
         return x
-    base, chance = model.base(t, waited), np.ones((S, A)) if h == H - 1 else model.theta(t, m, waited)
+    base, theta = model.base(t, waited), np.ones((S, A)) if h == H - 1 else model.theta(t, m, waited)
     P = model.successors(t).matrix.reshape(S, A, S)
     if m == 0:
         x = np.array(base)
         if (0, 0) in following.values:
-            x += chance * (P @ following.values[0, 0][:, 0])
+            x += theta * (P @ following.values[0, 0][:, 0])
     else:
-        base, chance = base[:, queue[:1]], chance[:, queue[:1]]  # [s, 1]
+        base, theta = base[:, queue[:1]], theta[:, queue[:1]]  # [s, 1]
         x = np.repeat(base, A, axis=1)
         if (m, 0) in following.values:
-            x += chance * (P[:, queue[0]] @ following.values[m, 0].reshape(S, A, -1)[:, :, code // A])
+            x += theta * (P[:, queue[0]] @ following.values[m, 0].reshape(S, A, -1)[:, :, code // A])
     if h < H - 1 and (m + 1, waited + 1) in following.values:
-        x += (1 - chance) * following.values[m + 1, waited + 1].reshape(S, A, -1)[:, :, code]
+        x += (1 - theta) * following.values[m + 1, waited + 1].reshape(S, A, -1)[:, :, code]
     return x
 
 

@@ -1,4 +1,4 @@
-"""What a plan says of itself: its value, its policy, how far it may be off, and how much work it was."""
+"""The result of a plan: its value, its policy, how far it may be off, and how much work it was."""
 
 from __future__ import annotations
 
@@ -9,9 +9,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from oldlight.model.information import check
+from oldlight import drawing
 from oldlight.model.link_information import PolicyOfNodes, check_link
 from oldlight.model.policies import Policy
+from oldlight.model.possible import check
 from oldlight.model.problem import ImpairedMDP
 
 Floats = NDArray[np.float64]
@@ -19,9 +20,24 @@ Floats = NDArray[np.float64]
 
 @dataclass(frozen=True)
 class Work:
-    """information_states: entries planned (delay) or belief nodes visited (loss); seconds; bytes held at the peak.
+    """How much work a plan was.
 
-    rounding: how far values may be off because beliefs that agree to this precision share one table entry (loss only).
+    Parameters
+    ----------
+    information_states : int
+        Entries planned (delay) or belief nodes visited (loss).
+    seconds : float
+        Time taken.
+    bytes : int
+        Memory held at the peak.
+    rounding : float
+        How far values may be off because beliefs that agree to this precision share one table entry (loss only).
+
+    Examples
+    --------
+    >>> import oldlight as ol
+    >>> ol.solve(ol.ImpairedMDP(ol.instances.sensing_chain(0.8), "constant:2")).work.information_states
+    4006
     """
 
     information_states: int
@@ -29,17 +45,50 @@ class Work:
     bytes: int
     rounding: float = 0.0
 
+    def to_dict(self) -> dict[str, Any]:
+        """The fields as plain data."""
+        return dict(vars(self))
+
 
 @dataclass(frozen=True, eq=False)
 class Solution:
-    """The best executable policy. lower ≤ optimal value ≤ upper; `value` is what `policy` earns, and `exact` says that
-    the three are the same. `value_by_start[s]`: what the policy earns when the first state (of step −warmup) is s.
+    """The best executable policy that was found, with lower ≤ optimal value ≤ upper.
 
-    Behind a channel that is planned by its automaton (`oldlight.planning.link_plan`) `value` is `lower`, which the policy earns at least;
-    `value_by_start` is None unless tables alone were exact, and `q` takes a `LinkInformation` and plans once for each action.
+    Parameters
+    ----------
+    problem : ImpairedMDP
+        What was planned.
+    value : float
+        What `policy` earns. Behind a channel that is planned by its automaton it is `lower`, which the policy earns at least.
+    policy : Policy
+        The best executable policy.
+    lower, upper : float
+        Bounds on the optimal value. Those of a ladder (`solve(problem, depth=k)`): `upper` is certified.
+    exact : bool
+        Are the three the same?
+    value_by_start : ndarray, shape (S,), or None
+        What the policy earns from each first state (of step −warmup), where a table has it.
+    work : Work
+        How much work it was.
+    depth : int, optional
+        Of a ladder: the rung that was best.
+    lower_certified : bool
+        Of a ladder: is `lower` certified, or the lower end of a 95% confidence interval?
 
-    For a ladder (`solve(problem, depth=k)`): `depth` is the rung that was best, `value_by_start` is None, `q` gives upper
-    bounds, `upper` is certified, and `lower` is certified if `lower_certified`, else the lower end of a 95% interval."""
+    Examples
+    --------
+    >>> import oldlight as ol
+    >>> best = ol.solve(ol.ImpairedMDP(ol.instances.sensing_chain(0.8), "constant:2", start="warm"))
+    >>> print(best)
+    Solution
+      value                  3.669276129
+      bounds on the optimum  the value itself: the plan is exact
+      problem                ImpairedMDP(TabularMDP(S=20, A=5, H=10, stationary), ConstantDelay(d=2), start=warm)
+      policy                 TablePolicy(5,000 information states)
+      work                   5,000 information states, ... s
+    >>> int(best.q(ol.Information.seen(t=-2, state=9, queue=(2, 2))).argmax())  # it stayed in the middle: stay
+    2
+    """
 
     problem: ImpairedMDP
     value: float
@@ -54,13 +103,47 @@ class Solution:
     lower_certified: bool = True
 
     def q(self, info: Any) -> Floats:
-        """Q_h(τ, a) = E[rewards of steps h, h+1, ... | τ_h = info, a_h = a, best afterwards], shape (A,)."""
+        """Q_h(τ, a) = E[rewards of steps h, h+1, ... | τ_h = info, a_h = a, best afterwards], shape (A,).
+
+        Of a ladder these are upper bounds. Behind a channel planned by its automaton `info` is a `LinkInformation`, and each action takes one more plan.
+        """
         (check_link if isinstance(self.policy, PolicyOfNodes) else check)(self.problem, info)
         return self._q(info)
 
     def value_at(self, info: Any) -> float:
         """max_a Q_h(τ, a): the best expected reward of the steps that are left."""
         return float(self.q(info).max())
+
+    def to_dict(self) -> dict[str, Any]:
+        """The problem, the value, its bounds and the work as plain data for JSON; the policy by its repr (it has a `save`)."""
+        names = ("problem", "value", "lower", "upper", "exact", "lower_certified", "depth", "value_by_start", "policy")
+        return drawing.plain({name: getattr(self, name) for name in names} | {"work": self.work.to_dict()})  # type: ignore[no-any-return]
+
+    def plot(self, ax: Any = None) -> Any:
+        """Draw the value for each first state, or value and bounds where that is not known; returns the matplotlib axes."""
+        if self.value_by_start is None:
+            return drawing.bars(ax, {"lower": self.lower, "value": self.value, "upper": self.upper})
+        ax = drawing.axes_of(ax)
+        ax.bar(range(len(self.value_by_start)), self.value_by_start)
+        ax.axhline(self.value, color="black", linewidth=1, linestyle="--")
+        ax.set_xlabel("first state (dashed: in expectation)")
+        ax.set_ylabel("value")
+        return ax
+
+    def __str__(self) -> str:
+        """A small table."""
+        sure = "" if self.lower_certified else " (lower: 95% confidence)"
+        bounds = (
+            "the value itself: the plan is exact" if self.exact else f"{self.lower:.10g} .. {self.upper:.10g}{sure}"
+        )
+        rows = {
+            "value": f"{self.value:.10g}",
+            "bounds on the optimum": bounds,
+            "problem": self.problem,
+            "policy": self.policy,
+            "work": f"{self.work.information_states:,} information states, {self.work.seconds:.3g} s",
+        }
+        return drawing.facts("Solution", rows)
 
     def __repr__(self) -> str:
         how = "exact" if self.exact else f"in [{self.lower:.10g}, {self.upper:.10g}]"

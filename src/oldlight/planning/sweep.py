@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from oldlight import checks
+from oldlight import checks, drawing
 from oldlight.model.channels import ConstantDelay, Loss
 from oldlight.model.mdp import TabularMDP
 from oldlight.model.problem import GivenChannel, ImpairedMDP, Start
@@ -20,7 +20,28 @@ Floats = NDArray[np.float64]
 
 @dataclass(frozen=True, eq=False)
 class Sweep:
-    """`labels[i]` (a delay in steps or in milliseconds, a loss rate, or a channel) and `gaps[i]`."""
+    """The gap of one process behind several channels; made by `sweep`.
+
+    Parameters
+    ----------
+    name : str
+        What was varied: "delay", "delay ms", "loss rate" or "channel".
+    labels : list
+        Its values.
+    gaps : list of Gap
+        The gap of each.
+    period_ms : float, optional
+        The control period.
+
+    Examples
+    --------
+    >>> import oldlight as ol
+    >>> print(ol.sweep(ol.instances.dichotomy(1), delays=[0, 1, 2]))
+    delay  full  impaired  gap  more
+        0     1         1    0     0
+        1     1         1    0     0
+        2     1       0.5  0.5   0.5
+    """
 
     name: str
     labels: list[Any]
@@ -28,9 +49,11 @@ class Sweep:
     period_ms: float | None = None
 
     @property
-    def values(self) -> Floats:
-        """The gaps as numbers."""
-        return np.array([g.value for g in self.gaps])
+    def gap(self) -> Floats:
+        """The gap of each channel, shape (n,)."""
+        return np.array([g.gap for g in self.gaps])
+
+    values = checks.renamed_property("values", "gap")
 
     @property
     def rows(self) -> list[dict[str, Any]]:
@@ -45,7 +68,7 @@ class Sweep:
             late = getattr(g.problem.channel, "d", None)
             if self.period_ms is not None and late is not None:
                 row |= {"delay": late, "delay ms": label if self.name == "delay ms" else late * self.period_ms}
-            row |= {"full": g.full, "impaired": g.impaired, "gap": g.value}
+            row |= {"full": g.full, "impaired": g.impaired, "gap": g.gap}
             row["more"] = value_lost(g.problem, self.gaps[i - 1].impaired, g.impaired) if i else 0.0
             unit, scale = self._unit()
             if unit:
@@ -63,20 +86,29 @@ class Sweep:
         return ("per ms", self.period_ms) if self.name == "delay" and self.period_ms is not None else ("", 1.0)
 
     def plot(self, ax: Any = None) -> Any:
-        """Draw the gap along the sweep on a matplotlib axes; returns the axes."""
-        if ax is None:
-            from matplotlib.figure import Figure
-
-            ax = Figure(layout="constrained").subplots()
+        """Draw the gap along the sweep; returns the matplotlib axes."""
+        ax = drawing.axes_of(ax)
         numeric = all(isinstance(x, int | float) for x in self.labels)
         x = self.labels if numeric else range(len(self.gaps))
-        ax.plot(x, self.values, marker="o")
+        ax.plot(x, self.gap, marker="o")
         if not numeric:
             ax.set_xticks(list(x), [str(label) for label in self.labels], rotation=30, ha="right")
         ax.set_xlabel(self.name)
-        ax.set_ylabel("price: value with full information − best executable")
+        ax.set_ylabel("gap: value with full information − best executable value")
         ax.set_ylim(bottom=0)
         return ax
+
+    def to_dict(self) -> dict[str, Any]:
+        """What was swept, and the rows, as plain data for JSON."""
+        return drawing.plain({"name": self.name, "period_ms": self.period_ms, "rows": self.rows})  # type: ignore[no-any-return]
+
+    def __str__(self) -> str:
+        """A small table."""
+        return drawing.columns(self.rows)
+
+    def __repr__(self) -> str:
+        span = f"gap {self.gap.min():.6g} .. {self.gap.max():.6g}" if self.gaps else "empty"
+        return f"Sweep({self.name}, {len(self.gaps)} channels, {span})"
 
 
 def sweep(
@@ -90,9 +122,37 @@ def sweep(
     start: Start = None,
     **options: Any,
 ) -> Sweep:
-    """The gap for each constant delay (in steps, or in milliseconds at a control period), rate of loss, or channel.
+    """The gap for each constant delay, loss rate or channel of a list.
 
-    Exactly one of the four lists is given; `options` go to `solve`.
+    Parameters
+    ----------
+    mdp : TabularMDP
+        The process.
+    delays : iterable of int
+        In steps. Exactly one of the four lists is given.
+    delays_ms : iterable of float
+        In milliseconds, at the control period `period_ms`.
+    losses : iterable of float
+        Loss rates.
+    channels : iterable of channels
+        As `ImpairedMDP` takes them.
+    period_ms : float, optional
+        The control period.
+    start : None, "cold", "warm" or WarmStart()
+        As `ImpairedMDP` takes it.
+    **options
+        Those of `solve`.
+
+    Returns
+    -------
+    Sweep
+        `.gap`, shape (n,), and `.rows`.
+
+    Examples
+    --------
+    >>> import oldlight as ol
+    >>> ol.sweep(ol.instances.sensing_chain(0.8, horizon=4), losses=[0, 0.2]).gap.round(4).tolist()
+    [0.0, 0.05]
     """
     if sum(x is not None for x in (delays, delays_ms, losses, channels)) != 1:
         raise ValueError(

@@ -27,7 +27,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from oldlight.model.information import Information, beginnings, settled_late
-from oldlight.model.policies import Policy, chances_of
+from oldlight.model.policies import Policy, probabilities_at
 from oldlight.model.problem import ImpairedMDP
 from oldlight.planning.delay import action_type
 from oldlight.planning.loss import advance
@@ -87,7 +87,7 @@ class Walk:
                 self.value += sum(self._finish(h, *each) for each in asked)
             elif self.late is None:
                 groups = self._move_delay(h, asked)
-            elif sum(np.count_nonzero(chances) for _, chances in asked) * problem.n_states > LARGEST:
+            elif sum(np.count_nonzero(mix) for _, mix in asked) * problem.n_states > LARGEST:
                 yield None
                 return
             else:
@@ -107,8 +107,8 @@ class Walk:
         return groups
 
     def _ask(self, h: int, group: Group) -> Floats:
-        """The chances of the actions, axes (row, a)."""
-        return np.array([chances_of(self.problem, self.policy, info) for info in group.information(h)])
+        """The probabilities of the actions, axes (row, a)."""
+        return np.array([probabilities_at(self.problem, self.policy, info) for info in group.information(h)])
 
     def _law(self, group: Group, rows: slice = slice(None)) -> Floats:
         """P(τ, s_t = s) of rows whose mass is a number: axes (row, s); of s_0 where nothing was seen."""
@@ -119,10 +119,10 @@ class Walk:
         law[np.arange(len(mass)), group.states[rows]] = mass
         return law
 
-    def _chosen(self, group: Group, chances: Floats) -> tuple[Ints, Floats, NDArray[Any]]:
-        """Each row with each action that is taken there: the row, the chance of the action, the longer queue."""
-        row, a = np.nonzero(chances > 0)
-        return row, chances[row, a], np.column_stack([group.queue[row], a.astype(group.queue.dtype)])
+    def _chosen(self, group: Group, mix: Floats) -> tuple[Ints, Floats, NDArray[Any]]:
+        """Each row with each action that is taken there: the row, the probability of the action, the longer queue."""
+        row, a = np.nonzero(mix > 0)
+        return row, mix[row, a], np.column_stack([group.queue[row], a.astype(group.queue.dtype)])
 
     # -- delay -----------------------------------------------------------------------------------------------------
 
@@ -130,9 +130,9 @@ class Walk:
         problem, law, A = self.problem, self.problem.law, self.problem.n_actions
         groups: list[Group] = []
         arrivals: dict[int, list[tuple[NDArray[Any], Ints, Floats]]] = defaultdict(list)  # by the new t
-        for group, chances in asked:
-            row, chance, queue = self._chosen(group, chances)
-            mass, s, t = group.mass[row] * chance, group.states[row], group.t
+        for group, mix in asked:
+            row, p_action, queue = self._chosen(group, mix)
+            mass, s, t = group.mass[row] * p_action, group.states[row], group.t
             if t is None:
                 arrives, cell, after = np.full(len(row), law.first_hazard[h + 1]), np.zeros(len(row), np.int64), queue
             else:
@@ -177,20 +177,20 @@ class Walk:
     def _move_loss(self, h: int, late: int, asked: list[tuple[Group, Floats]]) -> list[Group]:
         problem, settled = self.problem, h + 1 - late  # the step that is settled at time h + 1
         assert problem.arrival_probability is not None
-        shown = float(problem.arrival_probability[settled]) if settled >= 0 else 0.0
+        arrives = float(problem.arrival_probability[settled]) if settled >= 0 else 0.0
         groups: list[Group] = []
         arrivals: list[tuple[NDArray[Any], Floats]] = []
-        for group, chances in asked:
-            row, chance, queue = self._chosen(group, chances)
-            law, begin = group.mass[row] * chance[:, None], group.t or 0
+        for group, mix in asked:
+            row, p_action, queue = self._chosen(group, mix)
+            law, begin = group.mass[row] * p_action[:, None], group.t or 0
             if settled > 0:
                 acts = queue[:, settled - 1 - begin].astype(np.int64)
                 self.value += float(np.einsum("is,si->", law, problem.rewards_at(settled - 1)[:, acts]))
                 law = advance(law, acts, problem.transitions_at(settled - 1))
-            if shown > 0:
-                arrivals.append((queue[:, settled - begin :], shown * law))
-            if shown < 1:
-                groups.append(Group(group.t, group.waited + 1, group.states[row], queue, (1 - shown) * law))
+            if arrives > 0:
+                arrivals.append((queue[:, settled - begin :], arrives * law))
+            if arrives < 1:
+                groups.append(Group(group.t, group.waited + 1, group.states[row], queue, (1 - arrives) * law))
         if arrivals:
             queue, law = (np.concatenate(part) for part in zip(*arrivals, strict=True))
             different, which = _different(queue)
@@ -203,7 +203,7 @@ class Walk:
 
     # -- the end -----------------------------------------------------------------------------------------------------
 
-    def _finish(self, h: int, group: Group, chances: Floats) -> float:
+    def _finish(self, h: int, group: Group, mix: Floats) -> float:
         """What the last action and the actions in the queue earn, from the newest settled step on."""
         problem, begin = self.problem, group.t or 0
         u = begin if self.late is None else max(h - self.late, 0)
@@ -216,7 +216,7 @@ class Walk:
                 acts = group.queue[rows, step - begin].astype(np.int64)
                 earned += float(np.einsum("is,si->", law, problem.rewards_at(step)[:, acts]))
                 law = advance(law, acts, problem.transitions_at(step))
-            earned += float(np.sum((law @ problem.rewards_at(h)) * chances[rows]))
+            earned += float(np.sum((law @ problem.rewards_at(h)) * mix[rows]))
         return earned
 
 

@@ -19,11 +19,11 @@ LOOKS = {"full": "dotted", "augmented": "solid", "newest": "broken"}
 
 
 def deep_page(folder: str | os.PathLike[str]) -> Page:
-    """The page of a folder of `oldlight.deep:train` cells; it says how many others are in it."""
+    """The page of a folder of `oldlight.deep:train` jobs; it says how many others are in it."""
     everything = finished(folder)
     found = [r for r in everything if r.settings.get("task", {}).get("name") == "oldlight.deep:train"]
     if not found:
-        raise ValueError(f"{folder}: no finished cell of oldlight.deep:train in it")
+        raise ValueError(f"{folder}: no finished job of oldlight.deep:train in it")
     page = Page(
         "Deep learners behind a bad link",
         lead="PPO and DQN that see everything, all that an agent behind the link can know (*augmented*), or the newest observation alone. "
@@ -31,23 +31,23 @@ def deep_page(folder: str | os.PathLike[str]) -> Page:
     )
     others = [r for r in everything if r not in found]
     names = ", ".join(plain(label) for (label,) in summary.groups(others, "label"))
-    more = [f"{len(others)} finished cells are not of oldlight.deep:train and are not on this page: {names}."]
+    more = [f"{len(others)} finished jobs are not of oldlight.deep:train and are not on this page: {names}."]
     missing(page, folder, *(more if others else []))
-    for (instance,), cells in summary.groups(found, "instance").items():
+    for (instance,), jobs in summary.groups(found, "instance").items():
         page.section(instance)
-        full = [r for r in cells if r.settings["task"]["options"].get("observation") == "full"]
-        rest = [r for r in cells if r not in full]
+        full = [r for r in jobs if r.settings["task"]["options"].get("observation") == "full"]
+        rest = [r for r in jobs if r not in full]
         panels = [panel(some, full, channel) for (channel,), some in summary.groups(rest or full, "channel").items()]
         page.figure(Panels(f"Learning on the {instance}", panels, share=True))
-        page.table(Table(*rows(cells)))
+        page.table(Table(*rows(jobs)))
     made_by(page, found, folder)
     return page
 
 
-def panel(cells: Sequence[Result], full: Sequence[Result], title: str) -> Lines:
+def panel(jobs: Sequence[Result], full: Sequence[Result], title: str) -> Lines:
     """The curves of one channel, with those of full observation for comparison, and the exact optimum behind this channel."""
     series = []
-    for (label,), runs in summary.groups([*cells, *(r for r in full if r not in cells)], "label").items():
+    for (label,), runs in summary.groups([*jobs, *(r for r in full if r not in jobs)], "label").items():
         algorithm, _, looks_at = label.partition(", ")
         points = min(len(r.columns["at"]) for r in runs)
         series.append(
@@ -57,16 +57,16 @@ def panel(cells: Sequence[Result], full: Sequence[Result], title: str) -> Lines:
                 dash=LOOKS.get(looks_at), marks=True,
             )
         )  # fmt: skip
-    best = {round(r.scalars["optimum"], 9) for r in cells if np.isfinite(r.scalars["optimum"])}
+    best = {round(r.scalars["optimum"], 9) for r in jobs if np.isfinite(r.scalars["optimum"])}
     lines = [Reference(f"optimum {value:.3f}, exact", value) for value in sorted(best)]
-    n = max(len(runs) for runs in summary.groups(cells, "label").values())
+    n = max(len(runs) for runs in summary.groups(jobs, "label").values())
     return Lines(title, "steps of training", "mean return", series, references=lines, band=seeds_band(n))
 
 
-def rows(cells: Sequence[Result]) -> tuple[list[str], list[list[Any]], str]:
+def rows(jobs: Sequence[Result]) -> tuple[list[str], list[list[Any]], str]:
     """The last fifth of each training, and its share of the optimum."""
     out: list[list[Any]] = []
-    for (channel, label), runs in summary.groups(cells, "channel", "label").items():
+    for (channel, label), runs in summary.groups(jobs, "channel", "label").items():
         final = np.array([r.scalars["final"] for r in runs])
         best = runs[0].scalars["optimum"]
         known = bool(np.isfinite(best))

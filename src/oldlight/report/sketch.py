@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 from oldlight.report.draw_matplotlib import STYLE
@@ -67,41 +68,34 @@ def words(ax: Any, at: Point, text: str, **style: Any) -> None:
     ax.text(*at, text, **({"ha": "center", "va": "center", "color": INK, "size": 9, "parse_math": False} | style))
 
 
-def circle(
-    ax: Any,
-    at: Point,
-    text: str = "",
-    *,
-    r: float = 0.3,
-    fill: str = PAPER,
-    ink: str = INK,
-    size: float = 9,
-    **edge: Any,
-) -> None:
-    """A state."""
+def circle(ax: Any, at: Point, text: str = "", *, r: float = 0.3, **look: Any) -> None:
+    """A state. look: fill, ink, size of the text, and what matplotlib takes for an edge."""
     from matplotlib.patches import Circle
 
-    ax.add_patch(Circle(at, r, fc=fill, **({"ec": INK, "lw": 1.2, "zorder": 3} | edge)))
-    words(ax, at, text, zorder=4, color=ink, size=size)
+    _shape(ax, at, text, partial(Circle, at, r), **look)
 
 
-def square(
-    ax: Any,
-    at: Point,
-    text: str = "",
-    *,
-    r: float = 0.25,
-    fill: str = PAPER,
-    ink: str = INK,
-    size: float = 9,
-    **edge: Any,
-) -> None:
-    """An action."""
+def square(ax: Any, at: Point, text: str = "", *, r: float = 0.25, **look: Any) -> None:
+    """An action. look: as for `circle`."""
     from matplotlib.patches import FancyBboxPatch
 
     corner, side = (at[0] - r + 0.06, at[1] - r + 0.06), 2 * r - 0.12
-    look: dict[str, Any] = {"ec": INK, "lw": 1.2, "zorder": 3} | edge
-    ax.add_patch(FancyBboxPatch(corner, side, side, boxstyle="round,pad=0.06", fc=fill, **look))
+    _shape(ax, at, text, partial(FancyBboxPatch, corner, side, side, boxstyle="round,pad=0.06"), **look)
+
+
+def _shape(
+    ax: Any,
+    at: Point,
+    text: str,
+    patch: Callable[..., Any],
+    *,
+    fill: str = PAPER,
+    ink: str = INK,
+    size: float = 9,
+    **edge: Any,
+) -> None:
+    """A closed shape with a word in it."""
+    ax.add_patch(patch(fc=fill, **({"ec": INK, "lw": 1.2, "zorder": 3} | edge)))
     words(ax, at, text, zorder=4, color=ink, size=size)
 
 

@@ -1,7 +1,7 @@
 """The page of any study: for each block its regret curves and tables, its tasks, and how it was made.
 
 Pages of one's own study show `made_by` (settings, versions, machine, and the commands that compute and draw it again) and `missing`
-(what is not finished, and what failed) as well.
+(what is not finished, and what failed) as well; they say which command runs the study, where it is not `oldlight run FILE`.
 """
 
 from __future__ import annotations
@@ -12,13 +12,14 @@ import shlex
 from collections.abc import Sequence
 from pathlib import Path
 
-from oldlight.paper.section6 import NAME
 from oldlight.report import summary
 from oldlight.report.charts import Panels
 from oldlight.report.markup import plain
 from oldlight.report.page import Page, Table
 from oldlight.studies import Result, results, status
 from oldlight.studies.store import read_study
+
+Command = tuple[str, Path]  # what runs a study, and the folder of its results where no other is given
 
 
 def study_page(folder: str | os.PathLike[str]) -> Page:
@@ -29,10 +30,10 @@ def study_page(folder: str | os.PathLike[str]) -> Page:
         lead=f"{plain(str(status(folder)))}. Regret is cumulative, against the best policy that can be executed behind the channel.",
     )
     missing(page, folder)
-    for (name,), cells in summary.groups(found, "block").items():
+    for (name,), jobs in summary.groups(found, "block").items():
         page.section(name)
-        learners = [r for r in cells if r.kind == "learner"]
-        tasks = [r for r in cells if r.kind == "task"]
+        learners = [r for r in jobs if r.kind == "learner"]
+        tasks = [r for r in jobs if r.kind == "task"]
         for (instance,), runs in summary.groups(learners, "instance").items():
             page.figure(curves(runs, f"Regret on {instance}"))
         if learners:
@@ -45,22 +46,22 @@ def study_page(folder: str | os.PathLike[str]) -> Page:
 
 
 def finished(folder: str | os.PathLike[str]) -> list[Result]:
-    """Every finished cell; refused where there is none."""
+    """Every finished job; refused where there is none."""
     found = list(results(folder))
     if not found:
         raise ValueError(
-            f"{folder}: no cell of this study is finished yet; oldlight status {folder} shows where it stands"
+            f"{folder}: no job of this study is finished yet; oldlight status {folder} shows where it stands"
         )
     return found
 
 
-def missing(page: Page, folder: str | os.PathLike[str], *more: str) -> None:
-    """A note where something is not on the page: how many cells are not finished and what to run, which failed, and `more`."""
+def missing(page: Page, folder: str | os.PathLike[str], *more: str, command: Command | None = None) -> None:
+    """A note where something is not on the page: how many jobs are not finished and what to run, which failed, and `more`."""
     now, told = status(folder), list(more)
     if not now.complete:
         told += [
-            f"{now.done} of {now.total} cells are finished. What is missing is computed by",
-            f"    {commands(folder)[0]}",
+            f"{now.done} of {now.total} jobs are finished. What is missing is computed by",
+            f"    {commands(folder, command)[0]}",
         ]
     if now.failed:
         told += ["Failed, and not on this page (--retry-failed tries them again):"]
@@ -73,29 +74,28 @@ def curves(runs: Sequence[Result], title: str) -> Panels:
     """One panel per channel, one curve per learner; or, with one learner, one panel with a curve per channel."""
     if len(summary.groups(runs, "label")) == 1:
         return Panels(title, [summary.regret_lines(runs, runs[0].label, by="channel")])
-    panels = [summary.regret_lines(cells, channel) for (channel,), cells in summary.groups(runs, "channel").items()]
+    panels = [summary.regret_lines(jobs, channel) for (channel,), jobs in summary.groups(runs, "channel").items()]
     return Panels(title, panels)
 
 
-def commands(folder: str | os.PathLike[str]) -> list[str]:
-    """What computes these results, and what draws them."""
-    study, place = read_study(Path(folder))["study"], shlex.quote(str(folder))
-    file, usual = study.get("file"), None
+def commands(folder: str | os.PathLike[str], command: Command | None = None) -> list[str]:
+    """What computes these results, and what draws them; `command`: of a study that has one of its own."""
+    file, place = read_study(Path(folder))["study"].get("file"), shlex.quote(str(folder))
     if file is not None:
-        run, usual = f"oldlight run {shlex.quote(file)}", Path("runs") / Path(file).stem
-    elif study["name"].startswith(NAME):
-        quick = study["name"] != NAME
-        run, usual = "oldlight paper" + quick * " --quick", Path("runs") / ("paper" + quick * "-quick")
-    else:
+        command = f"oldlight run {shlex.quote(file)}", Path("runs") / Path(file).stem
+    if command is None:
         return [f"run_study(study, {str(folder)!r})  # in Python: the study is a mapping", f"oldlight report {place}"]
+    run, usual = command
     return [run if Path(folder) == usual else f"{run} --out {place}", f"oldlight report {place}"]
 
 
-def made_by(page: Page, found: Sequence[Result], folder: str | os.PathLike[str]) -> None:
+def made_by(
+    page: Page, found: Sequence[Result], folder: str | os.PathLike[str], command: Command | None = None
+) -> None:
     """The settings, versions, machine and commands behind the results."""
     study = read_study(Path(folder))["study"]
     settings = {key: value for key, value in study.items() if key != "blocks" and value is not None}
     for i, block in enumerate(study["blocks"]):
         told = {key: value for key, value in block.items() if key != "name"}
         settings[f"block {i + 1}: {block['name']}"] = json.dumps(told, ensure_ascii=False)
-    page.made(settings=settings | summary.about(found), commands=commands(folder))
+    page.made(settings=settings | summary.about(found), commands=commands(folder, command))

@@ -1,6 +1,6 @@
 """What a study found, as charts and tables: the pieces from which its page is put together.
 
-A result is one finished cell (`oldlight.studies.results`). Cells that differ in their seed alone are one *group*: a curve with a
+A result is one finished job (`oldlight.studies.results`). Jobs that differ in their seed alone are one *group*: a curve with a
 band, or a row. Regret is cumulative, against the best executable policy, and the seed is the unit of every band and ±.
 """
 
@@ -64,16 +64,16 @@ def regret_rows(results: Sequence[Result]) -> tuple[list[str], list[list[Any]], 
     titles = ["process", "channel", "learner", "seeds", "episodes", "best value", "regret", "± sd", "last gap %",
               "gap % at a tenth", "exponent", "ms per episode"]  # fmt: skip
     rows: list[list[Any]] = []
-    for (instance, channel, label), cells in groups(results, "instance", "channel", "label").items():
-        runs = [cell.run for cell in cells]
+    for (instance, channel, label), jobs in groups(results, "instance", "channel", "label").items():
+        runs = [job.run for job in jobs]
         K, best = len(runs[0].values), runs[0].best
         last = np.array([run.regret[-1] for run in runs])
         scale = 100 / abs(best) if best else float("nan")
         rows.append([
             instance, channel, label, len(runs), K, round(best, 4), round(float(last.mean()), 1),
             round(float(last.std(ddof=1)), 1) if len(runs) > 1 else None,
-            round(float(np.mean([run.gaps[-1] for run in runs])) * scale, 2) + 0.0,
-            round(float(np.mean([run.gaps[K // 10] for run in runs])) * scale, 2) + 0.0,
+            round(float(np.mean([run.shortfalls[-1] for run in runs])) * scale, 2) + 0.0,
+            round(float(np.mean([run.shortfalls[K // 10] for run in runs])) * scale, 2) + 0.0,
             round(float(np.mean([run.growth() for run in runs])), 2) if K >= 64 else None,
             round(1e3 * float(np.mean([np.median(run.seconds) for run in runs])), 3),
         ])  # fmt: skip
@@ -90,13 +90,13 @@ def final_dots(
 ) -> list[Group]:
     """Final regret: one dot per category (a name of `across`) and `by`, whiskers over seeds."""
     out = []
-    for (name,), cells in groups(results, by).items():
-        per = groups(cells, across)
+    for (name,), jobs in groups(results, by).items():
+        per = groups(jobs, across)
         n = max(len(runs) for runs in per.values())
         final = np.full((n, len(categories)), np.nan)
         for j, category in enumerate(categories):
-            for i, cell in enumerate(per.get((category,), [])):
-                final[i, j] = cell.run.regret[-1]
+            for i, job in enumerate(per.get((category,), [])):
+                final[i, j] = job.run.regret[-1]
         out.append(Group.over_seeds(name, final))
     return out
 
@@ -105,10 +105,10 @@ def task_rows(results: Sequence[Result]) -> tuple[list[str], list[list[Any]]]:
     """One row per task, process and channel: the mean of each number over seeds."""
     names = list(dict.fromkeys(name for r in results for name in r.scalars))
     rows: list[list[Any]] = []
-    for (instance, channel, label), cells in groups(results, "instance", "channel", "label").items():
-        row: list[Any] = [instance, channel, label, len(cells)]
+    for (instance, channel, label), jobs in groups(results, "instance", "channel", "label").items():
+        row: list[Any] = [instance, channel, label, len(jobs)]
         for name in names:
-            values = [cell.scalars.get(name) for cell in cells]
+            values = [job.scalars.get(name) for job in jobs]
             numeric = all(isinstance(v, int | float) and not isinstance(v, bool) for v in values)
             row.append(float(f"{np.mean([float(v) for v in values if v is not None]):.6g}") if numeric else values[0])
         rows.append(row)
@@ -161,7 +161,7 @@ def about(results: Sequence[Result]) -> dict[str, str]:
         {f"Python {r.machine['python']}, NumPy {r.machine['numpy']}, numba {r.machine['numba']}" for r in results}
     )
     return {
-        "cells": f"{len(results)}, together {sum(r.seconds for r in results):,.0f} s of work",
+        "jobs": f"{len(results)}, together {sum(r.seconds for r in results):,.0f} s of work",
         "finished": f"{min(r.finished for r in results)} to {max(r.finished for r in results)}",
         "oldlight": ", ".join(versions) + (" (mixed)" if len(versions) > 1 else ""),
         "software": "; ".join(software),

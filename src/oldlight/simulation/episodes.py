@@ -9,7 +9,7 @@ At the end of the episode, under delay every observation still under way is reve
 
 Episodes are played in chunks of fixed size, each with its own generators made from (seed, chunk, purpose). So the seed
 alone decides the result, whatever the number of threads, and the process, the link and the policy draw from separate
-streams: the same seed gives the same luck to two channels or two policies.
+streams: two channels or two policies with the same seed meet the same random numbers.
 """
 
 from __future__ import annotations
@@ -21,10 +21,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from oldlight import checks
+from oldlight import checks, drawing
 from oldlight.machine import thread_count
 from oldlight.model.channels.pmfs import running_sums as cumulative_of
-from oldlight.model.information import Information, Layout
+from oldlight.model.information import Information, Layout, same_layout
 from oldlight.model.link_information import PolicyOfNodes
 from oldlight.model.mdp import TabularMDP
 from oldlight.model.policies import (
@@ -32,10 +32,9 @@ from oldlight.model.policies import (
     MarkovPolicy,
     Policy,
     TablePolicy,
-    chances_of,
     made_for_another,
     not_a_policy,
-    same_layout,
+    probabilities_at,
 )
 from oldlight.model.problem import ImpairedMDP, checked_problem
 from oldlight.model.successors import Successors
@@ -48,11 +47,32 @@ CHUNK = 4096
 
 @dataclass(frozen=True, eq=False)
 class Simulation:
-    """Played episodes. `returns[e]`; mean_reward[h]: earned at step h on average; ages[h, m]: how often the newest visible
-    state was m steps old at time h, last column: nothing seen yet.
+    """Played episodes.
 
-    With record=True also states[e, i], actions[e, i], arrivals[e, i] for step i − warmup: the truth, what was done, and
-    when the observation arrived (at H or later: after the episode; −1: lost).
+    Parameters
+    ----------
+    returns : ndarray, shape (episodes,)
+        What each episode earned.
+    mean_reward : ndarray, shape (H,)
+        Earned at each step on average.
+    ages : ndarray of int, shape (H, warmup + H + 1)
+        [h, m]: how often the newest visible state was m steps old at time h; last column: nothing seen yet.
+    warmup : int
+        Steps before step 0.
+    states, actions, arrivals : ndarray of int, shape (episodes, warmup + H), optional
+        With record=True, for step i − warmup: the truth, what was done, and when the observation arrived (at H or later: after the
+        episode; −1: lost).
+
+    Examples
+    --------
+    >>> import oldlight as ol
+    >>> problem = ol.ImpairedMDP(ol.instances.dichotomy(1), "constant:1")
+    >>> print(ol.simulate(problem, ol.solve(problem).policy, 1000))
+    Simulation
+      mean return  1 ± 0 (95%)
+      returns      1 .. 1
+      episodes     1,000 of 3 steps
+      recorded     no
     """
 
     returns: Floats
@@ -67,6 +87,7 @@ class Simulation:
 
     @property
     def mean(self) -> float:
+        """The mean return."""
         return float(self.returns.mean())
 
     @property
@@ -82,6 +103,29 @@ class Simulation:
             raise ValueError("nothing was recorded; call simulate(..., record=True)")
         return np.where(self.arrivals == -1, np.int32(-1), self.states)
 
+    def to_dict(self) -> dict[str, Any]:
+        """Mean, half-width and every array as plain data for JSON."""
+        return drawing.plain({"mean": self.mean, "half_width": self.half_width} | vars(self))  # type: ignore[no-any-return]
+
+    def plot(self, ax: Any = None) -> Any:
+        """Draw the histogram of the returns, with their mean; returns the matplotlib axes."""
+        ax = drawing.axes_of(ax)
+        ax.hist(self.returns, bins=min(50, len(np.unique(self.returns))))
+        ax.axvline(self.mean, color="black", linewidth=1, linestyle="--")
+        ax.set_xlabel("return of an episode (dashed: mean)")
+        ax.set_ylabel("episodes")
+        return ax
+
+    def __str__(self) -> str:
+        """A small table."""
+        rows = {
+            "mean return": f"{self.mean:.6g} ± {self.half_width:.2g} (95%)",
+            "returns": f"{self.returns.min():.6g} .. {self.returns.max():.6g}",
+            "episodes": f"{len(self.returns):,} of {len(self.mean_reward)} steps",
+            "recorded": "no" if self.states is None else "states, actions and arrivals",
+        }
+        return drawing.facts("Simulation", rows)
+
     def __repr__(self) -> str:
         return f"Simulation({len(self.returns):,} episodes, mean return {self.mean:.6g} ± {self.half_width:.2g})"
 
@@ -95,9 +139,35 @@ def simulate(
     record: bool = False,
     threads: int | None = None,
 ) -> Simulation:
-    """Play `episodes` episodes. A MarkovPolicy is played as if nothing were impaired (it sees the current state).
+    """Play episodes of the interaction protocol, in compiled code.
 
-    seed: a whole number, a SeedSequence, or a Generator, which draws one number.
+    Parameters
+    ----------
+    problem : ImpairedMDP
+        The process and its channel.
+    policy : Policy or MarkovPolicy
+        A MarkovPolicy is played as if nothing were impaired: it sees the current state.
+    episodes : int
+        How many.
+    seed : int, SeedSequence or Generator
+        Random seed; a Generator draws one number.
+    record : bool
+        Keep states, actions and arrivals.
+    threads : int, optional
+        The seed decides the result, whatever their number; all cores if None.
+
+    Returns
+    -------
+    Simulation
+        `.mean`, `.half_width`, `.returns` and more.
+
+    Examples
+    --------
+    >>> import oldlight as ol
+    >>> problem = ol.ImpairedMDP(ol.instances.sensing_chain(0.8), "constant:2", start="warm")
+    >>> played = ol.simulate(problem, ol.solve(problem).policy, 10_000, seed=1)
+    >>> abs(played.mean - 3.669276) < 2 * played.half_width
+    True
     """
     from oldlight.simulation.link_episodes import by_automaton, simulate_link
 
@@ -139,7 +209,7 @@ class Player:
     mode: int
     policy: Any
     table: NDArray[Any]
-    chances: Floats
+    action_probabilities: Floats
     offset: Ints
     root: Ints
     pending: Ints
@@ -153,7 +223,7 @@ class Player:
 
 @dataclass(frozen=True, eq=False)
 class Draws:
-    """The luck of a chunk of episodes, axes (step, episode): of the process, the link and the policy."""
+    """The random numbers of a chunk of episodes, axes (step, episode): of the process, the link and the policy."""
 
     state: Floats
     link: Floats
@@ -161,7 +231,7 @@ class Draws:
     lost: NDArray[np.bool_]
 
     def one(self, e: int) -> Draws:
-        """The luck of episode e alone."""
+        """Those of episode e alone."""
         column = [
             np.ascontiguousarray(x[:, e : e + 1]) if x.shape[1] > 1 else x for x in (self.state, self.link, self.action)
         ]
@@ -199,29 +269,31 @@ class World:
         """The policy, ready to be played here; refused if it was made for another problem."""
         k, problem = self.kernels, self.problem
         H, S, A = problem.horizon, problem.n_states, problem.n_actions
-        chances, offset, root = np.zeros((0, 0)), np.zeros((1, 1, 1), dtype=np.int64), np.zeros(H, dtype=np.int64)
+        none, offset, root = np.zeros((0, 0)), np.zeros((1, 1, 1), dtype=np.int64), np.zeros(H, dtype=np.int64)
         pending = np.array(problem.pending[:H], dtype=np.int64)
         if isinstance(policy, MarkovPolicy):
             _fits(policy.actions.shape == (H, S) and policy.n_actions == A, policy, problem)
-            return Player(k.MARKOV, policy, _flat(policy.actions), chances, offset, root, pending[:0])
+            return Player(k.MARKOV, policy, _flat(policy.actions), none, offset, root, pending[:0])
         if isinstance(policy, TablePolicy):
             _fits(self.layout is not None and same_layout(policy.layout, self.layout), policy, problem)
             offset, root = policy.layout.offset, policy.layout.root
             if policy.actions is not None:
-                return Player(k.TABLE, policy, _flat(policy.actions), chances, offset, root, pending)
-            assert policy.chances is not None
-            return Player(k.CHANCES, policy, _NO_TABLE, np.ascontiguousarray(policy.chances), offset, root, pending)
+                return Player(k.TABLE, policy, _flat(policy.actions), none, offset, root, pending)
+            assert policy.action_probabilities is not None
+            return Player(
+                k.CHANCES, policy, _NO_TABLE, np.ascontiguousarray(policy.action_probabilities), offset, root, pending
+            )
         if isinstance(policy, BlackoutPolicy):
             _fits(policy.fits(problem), policy, problem)
-            return Player(k.BLACKOUT, policy, _flat(policy.sequences), chances, offset, root, pending, policy.late)
+            return Player(k.BLACKOUT, policy, _flat(policy.sequences), none, offset, root, pending, policy.late)
         if isinstance(policy, PolicyOfNodes):
             raise made_for_another(policy, problem)
         if hasattr(policy, "probabilities"):
-            return Player(k.GIVEN, policy, _NO_TABLE, chances, offset, root, pending)
+            return Player(k.GIVEN, policy, _NO_TABLE, none, offset, root, pending)
         raise not_a_policy(policy)
 
     def draw(self, seed: int, chunk: int, player: Player | None = None) -> Draws:
-        """The luck of chunk number `chunk`; always that of a full chunk, so that more episodes do not change the first."""
+        """The random numbers of chunk number `chunk`; always that of a full chunk, so that more episodes do not change the first."""
         problem, H = self.problem, self.problem.horizon
         state_rng, link_rng, action_rng = (
             np.random.Generator(np.random.SFC64(np.random.SeedSequence(seed, spawn_key=(chunk, purpose))))
@@ -239,14 +311,14 @@ class World:
         return Draws(state, link, action, lost)
 
     def play(self, player: Player, draws: Draws, n: int) -> tuple[Any, ...]:
-        """n episodes with the given luck: returns, rewards by step, ages, and states, actions, arrivals (step, episode)."""
+        """n episodes with the given random numbers: returns, rewards by step, ages, and states, actions, arrivals (step, episode)."""
         k, problem = self.kernels, self.problem
         H, A, warmup = problem.horizon, problem.n_actions, problem.warmup
         states, actions, settles = np.zeros((3, warmup + H, n), dtype=np.int32)
         agent = np.zeros((5, n), dtype=np.int64)
         returns, earned = np.zeros(n), np.zeros(H)
         ages = np.zeros((H, warmup + H + 1), dtype=np.int64)
-        luck = (draws.lost, draws.state, draws.link, draws.action)
+        random = (draws.lost, draws.state, draws.link, draws.action)
         k.begin(
             self.initial,
             self.index,
@@ -255,7 +327,7 @@ class World:
             self.longest_delay,
             warmup,
             A,
-            *luck,
+            *random,
             states,
             actions,
             settles,
@@ -271,8 +343,8 @@ class World:
             player.late,
             self.powers,
         )
-        table = (player.pending, player.offset, player.root, player.table, player.chances)
-        rows = (*luck, states, actions, settles, agent, returns, earned, ages)
+        table = (player.pending, player.offset, player.root, player.table, player.action_probabilities)
+        rows = (*random, states, actions, settles, agent, returns, earned, ages)
         if player.asks:
             for h in range(H):
                 actions[warmup + h] = self._ask(player.policy, h, draws.action[warmup + h, :n], states, actions, agent)
@@ -297,7 +369,7 @@ class World:
                 info = Information(h, t, int(states[warmup + t, e]), queue, waited)
             cumulative = known.get(info)
             if cumulative is None:
-                cumulative = known[info] = cumulative_of(chances_of(self.problem, policy, info))
+                cumulative = known[info] = cumulative_of(probabilities_at(self.problem, policy, info))
             chosen[e] = np.searchsorted(cumulative, u[e], side="right")
         return chosen
 

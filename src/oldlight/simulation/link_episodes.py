@@ -1,8 +1,8 @@
 """Episodes behind a channel that is planned by its automaton: messages are drawn, whatever the process does, and nodes follow.
 
-The process draws what it draws behind any other channel: the same seed gives it the same luck. Messages are those of
+The process draws what it draws behind any other channel: the same seed gives it the same random numbers. Messages are those of
 `oldlight.model.channels.messages`; what is heard at each time leads from node to node of the automaton. A policy is asked once for each
-different information state. With record=True `arrivals` says when each observation arrived, in the time of the step that an action acts on
+different information state. With record=True `arrivals` has the time at which each observation arrived, in the time of the step that an action acts on
 (H or later: after the episode; −1: lost, or never shown).
 
 Channels whose messages are not drawn here (a delay law with a plan made by its automaton, a class of one's own that has nothing but an
@@ -24,7 +24,7 @@ from oldlight.model.policies import (
     MarkovPolicy,
     Policy,
     TablePolicy,
-    as_chances,
+    as_probabilities,
     made_for_another,
     not_a_policy,
 )
@@ -55,10 +55,10 @@ def check_policy(problem: ImpairedMDP, policy: Policy | MarkovPolicy) -> None:
 
 
 def decide(problem: ImpairedMDP, policy: Any, info: LinkInformation) -> Floats:
-    """What is done on `info`: what was under way before the start, then what the policy says, checked."""
+    """What is done on `info`: what was under way before the start, then what the policy answers, checked."""
     if info.h < problem.actuation:
         return np.asarray(np.eye(problem.n_actions)[problem.pending[info.h]])
-    return as_chances(policy.probabilities(info), problem.n_actions, f"the policy at {tuple(info)}")
+    return as_probabilities(policy.probabilities(info), problem.n_actions, f"the policy at {tuple(info)}")
 
 
 class LinkEpisodes:
@@ -78,12 +78,12 @@ class LinkEpisodes:
             np.random.Generator(np.random.SFC64(np.random.SeedSequence(seed, spawn_key=(chunk, purpose))))
             for purpose in range(3)
         )
-        luck, choice = state_rng.random((H, CHUNK))[:, :n], action_rng.random((H, CHUNK))[:, :n]
+        uniform, choice = state_rng.random((H, CHUNK))[:, :n], action_rng.random((H, CHUNK))[:, :n]
         nodes, ages, arrivals = (x[:, :n] for x in link_runs(problem, link_rng, CHUNK))
         states, actions = np.zeros((2, H, n), dtype=np.int32)
         counts = np.zeros((H, H + 1), dtype=np.int64)
         returns, earned = np.zeros(n), np.zeros(H)
-        states[0] = np.searchsorted(self.initial, luck[0], side="right")
+        states[0] = np.searchsorted(self.initial, uniform[0], side="right")
         for h in range(H):
             counts[h] = np.bincount(np.where(ages[h] < 0, H, ages[h]), minlength=H + 1)
             actions[h] = self._choose(h, nodes[h], ages[h], states, actions, choice[h])
@@ -93,7 +93,7 @@ class LinkEpisodes:
             if h + 1 < H:
                 row = states[h].astype(np.int64) * problem.n_actions + actions[h]
                 P = min(h, len(self.index) - 1)
-                place = (self.cumulative[P, row] <= luck[h + 1, :, None]).sum(axis=1)
+                place = (self.cumulative[P, row] <= uniform[h + 1, :, None]).sum(axis=1)
                 states[h + 1] = self.index[P, row, np.minimum(place, self.index.shape[2] - 1)]
         return returns, earned, counts, states, actions, arrivals.astype(np.int32)
 

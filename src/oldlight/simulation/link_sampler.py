@@ -79,7 +79,9 @@ class LinkSampler:
         in_order: bool = True,
     ) -> None:
         self.channel, self.horizon, self.in_order = channel, horizon, in_order
-        self.law = LawSampler(channel, horizon=horizon, sizes=sizes, in_order=in_order) if channel.has_delay_law else None
+        self.law = (
+            LawSampler(channel, horizon=horizon, sizes=sizes, in_order=in_order) if channel.has_delay_law else None
+        )
         self.link = None if self.law is not None else stepped(channel, horizon)
 
     def oldest(self, horizon: int) -> int:

@@ -2,16 +2,19 @@
 
     study = load_study("study.toml")                 # or a mapping with the same keys
     run_study(study, "runs")                         # does what is missing; Ctrl-C and kill −9 lose little
-    for result in results("runs"): ...               # settings, columns and scalars of each finished cell
+    for result in results("runs"): ...               # settings, columns and scalars of each finished job
 
-`spec` is what a study may say, `entries` what its lists stand for, `study` expands it into cells, `cells` gives each an id
-and a seed, `tasks` are the things to do that do not learn, `work` does one cell, `result` is its file and `store` the folder of
+`spec` is what a study may say, `entries` what its lists stand for, `study` expands it into jobs, `jobs` gives each an id
+and a seed, `tasks` are the things to do that do not learn, `work` does one job, `result` is its file and `store` the folder of
 them, `local` and `cluster` are the engines, and `runner` joins them. `trust` remembers the folders whose code may run.
 docs/studies.md is the guide.
 """
 
-from oldlight.studies.cells import Cell, Environment
-from oldlight.studies.progress import Progress
+from typing import Any
+
+from oldlight.checks import renamed
+from oldlight.studies.jobs import Environment, Job
+from oldlight.studies.progress_counter import Progress
 from oldlight.studies.result import Result
 from oldlight.studies.runner import run_study
 from oldlight.studies.status import Failure, Running, StudyStatus, status
@@ -19,9 +22,9 @@ from oldlight.studies.store import numbers, results
 from oldlight.studies.study import Study, load_study
 
 __all__ = [
-    "Cell",
     "Environment",
     "Failure",
+    "Job",
     "Progress",
     "Result",
     "Running",
@@ -33,3 +36,10 @@ __all__ = [
     "run_study",
     "status",
 ]
+
+
+def __getattr__(name: str) -> Any:
+    if name != "Cell":
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    renamed("oldlight.studies.Cell", "oldlight.studies.Job")
+    return Job

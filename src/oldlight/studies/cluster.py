@@ -1,11 +1,11 @@
-"""The dask engine: the cells on the workers of a dask.distributed cluster, or of a local one where no address is given.
+"""The dask engine: the jobs on the workers of a dask.distributed cluster, or of a local one where no address is given.
 
 A worker that can reach the results folder (it sees a file that the runner has just put there) writes its checkpoints and results
-itself, as in the local engine; one that cannot sends the finished file back, and has no checkpoints. The cell of a worker that dies
-is given to another one by the scheduler, and continues from the checkpoint; after several deaths it fails. A cell that nobody waits
+itself, as in the local engine; one that cannot sends the finished file back, and has no checkpoints. The job of a worker that dies
+is given to another one by the scheduler, and continues from the checkpoint; after several deaths it fails. A job that nobody waits
 for any more, because the runner was stopped or has died, stops at its last checkpoint.
 
-The numbers are those of the local engine: the seed of a cell decides them, and each cell keeps to one thread. Workers need the same
+The numbers are those of the local engine: the seed of a job decides them, and each job keeps to one thread. Workers need the same
 version of this package, and code of one's own on their path (the study's folder is tried too).
 """
 
@@ -20,23 +20,26 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from oldlight.studies.cells import Cell
-from oldlight.studies.work import ONE_THREAD, Event, Job, Parcel, keep_to_one_thread, perform
+from oldlight.studies.jobs import Job
+from oldlight.studies.work import Event, PackedJob, RunSettings, keep_to_one_thread, perform
+from oldlight.workers import ONE_THREAD
 
 SPEAK = 1.0  # seconds between two messages of a worker
 
 
-def run_on_dask(cells: Sequence[Cell], job: Job, workers: int, scheduler: str | None) -> Generator[Event, None, None]:
-    """Do the cells; yields what happens. Closing it takes back what is not finished."""
+def run_on_dask(
+    jobs: Sequence[Job], settings: RunSettings, workers: int, scheduler: str | None
+) -> Generator[Event, None, None]:
+    """Do the jobs; yields what happens. Closing it takes back what is not finished."""
     token = secrets.token_hex(6)
-    with _client(workers, scheduler) as client, _sign(job, token) as sign:
+    with _client(workers, scheduler) as client, _sign(settings, token) as sign:
         news: queue.SimpleQueue[Any] = queue.SimpleQueue()
         client.subscribe_topic(token, lambda message: news.put(Event(*message[1])))
         futures = {}
-        for cell in cells:
-            key = f"oldlight-{cell.id}-{token}"
-            future = client.submit(remote, Parcel.of(cell), job, sign, token, key=key, pure=False)
-            futures[key] = (future, cell.id)
+        for job in jobs:
+            key = f"oldlight-{job.id}-{token}"
+            future = client.submit(remote, PackedJob.of(job), settings, sign, token, key=key, pure=False)
+            futures[key] = (future, job.id)
             future.add_done_callback(news.put)
         try:
             while futures:
@@ -48,17 +51,17 @@ def run_on_dask(cells: Sequence[Cell], job: Job, workers: int, scheduler: str | 
 
 
 def _outcome(future: Any, id: str) -> Event:
-    """What became of a cell; a cluster that has gone away is no fault of the cell."""
+    """What became of a job; a cluster that has gone away is no fault of the job."""
     if future.status == "finished":
         event: Event = future.result()
         return event
     if future.status == "error":
         error = future.exception()
         if type(error).__name__ == "KilledWorker":
-            return Event("failed", id, error="the dask workers that tried this cell died; were they out of memory?")
+            return Event("failed", id, error="the dask workers that tried this job died; were they out of memory?")
         return Event("failed", id, error=f"{type(error).__name__}: {error}")
     raise ConnectionError(
-        f"the dask cluster has gone away (a cell was {future.status}); what is finished is kept: start the study again when the "
+        f"the dask cluster has gone away (a job was {future.status}); what is finished is kept: start the study again when the "
         "cluster is back"
     )
 
@@ -105,10 +108,10 @@ def _check_address(scheduler: str) -> None:
 
 
 @contextlib.contextmanager
-def _sign(job: Job, token: str) -> Iterator[str]:
+def _sign(settings: RunSettings, token: str) -> Iterator[str]:
     """A file in the folder by which a worker knows that it sees the same folder."""
-    assert job.folder is not None
-    path = Path(job.folder) / "running" / f".sign-{token}"
+    assert settings.folder is not None
+    path = Path(settings.folder) / "running" / f".sign-{token}"
     path.touch()
     try:
         yield str(path)
@@ -119,15 +122,17 @@ def _sign(job: Job, token: str) -> Iterator[str]:
 # -- in the worker ----------------------------------------------------------------------------------------------------
 
 
-def remote(parcel: Parcel, job: Job, sign: str, token: str) -> Event:
-    """Do one cell on a worker of the cluster."""
+def remote(packed: PackedJob, settings: RunSettings, sign: str, token: str) -> Event:
+    """Do one job on a worker of the cluster."""
     from distributed import get_worker
 
     keep_to_one_thread()
     worker = get_worker()
-    worker.log_event(token, ("started", parcel.id))
+    worker.log_event(token, ("started", packed.id))
     reachable = Path(sign).exists()
-    return perform(parcel, job if reachable else replace(job, folder=None), _Telling(worker, parcel.id, token))
+    return perform(
+        packed, settings if reachable else replace(settings, folder=None), _Telling(worker, packed.id, token)
+    )
 
 
 class _Telling:

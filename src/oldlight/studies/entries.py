@@ -25,9 +25,10 @@ from oldlight.registry import (
     names_code,
     own_channel,
     permit_environment,
+    policy_maker,
 )
 from oldlight.studies import tasks
-from oldlight.studies.cells import canonical, chosen, code_fingerprint, mdp_fingerprint
+from oldlight.studies.jobs import canonical, chosen, code_fingerprint, mdp_fingerprint
 
 Entry = tuple[str, dict[str, Any]]  # label, and what it stands for
 
@@ -100,8 +101,8 @@ def task(given: Any, block: dict[str, Any]) -> Entry:
     if name not in tasks.TASKS:
         who["code"] = code_fingerprint(name, does)
     elif name == "evaluate" and (policy := options.get("policy")) is not None:
-        make = tasks.policy_of(policy)
-        if policy not in tasks.POLICIES:
+        make = policy_maker(policy)
+        if ":" in policy:
             who["code"] = code_fingerprint(policy, make)
     canonical(who)
     return label, {"who": who, "seeded": seeded}

@@ -1,9 +1,9 @@
-"""One finished cell as one immutable Parquet file.
+"""One finished job as one immutable Parquet file.
 
-Its columns are the cell's 1-D arrays (shorter ones end in nulls). Under the key `oldlight` its metadata hold, as JSON, the package
+Its columns are the job's 1-D arrays (shorter ones end in nulls). Under the key `oldlight` its metadata hold, as JSON, the package
 version, the settings (`content`, which the file's name is the hash of), the labels, the seed, the seconds it took, the machine,
 the scalars, and `numbers`: a fingerprint of everything computed except times (names that are `seconds` or end in `_seconds`). Two
-cells agree when their `numbers` do. Under `oldlight.sha256` stands a checksum of all of it; a file that does not match it, or that
+jobs agree when their `numbers` do. Under `oldlight.sha256` stands a checksum of all of it; a file that does not match it, or that
 cannot be read, is *damaged*.
 """
 
@@ -24,7 +24,7 @@ from numpy.typing import NDArray
 import oldlight
 from oldlight import files, machine
 from oldlight.learners.run import LearningRun
-from oldlight.studies.cells import Cell, canonical, fingerprint, id_of
+from oldlight.studies.jobs import Job, canonical, fingerprint, id_of
 
 FORMAT = 1
 KEY, SUM = b"oldlight", b"oldlight.sha256"
@@ -38,7 +38,7 @@ class Damaged(files.UnreadableFile):
 
 @dataclass(frozen=True, eq=False)
 class Result:
-    """One finished cell, under the names that its study gives it.
+    """One finished job, under the names that its study gives it.
 
     settings: the content that decided the numbers. columns: 1-D arrays; scalars: numbers, truth values and words. A learner has
     the columns values, half_widths, returns, estimates and seconds, one row per episode, and the scalar best; see `run`.
@@ -63,7 +63,7 @@ class Result:
 
     @property
     def run(self) -> LearningRun:
-        """A learner's cell as a LearningRun: regret, growth, compare."""
+        """A learner's job as a LearningRun: regret, growth, compare."""
         if self.kind != "learner":
             raise ValueError(f"{self.label} is a task, not a learner; its numbers are in .scalars and .columns")
         s, about = self.settings, f"{self.instance} behind {self.channel}"
@@ -80,19 +80,19 @@ def is_time(name: str) -> bool:
     return name == "seconds" or name.endswith("_seconds")
 
 
-def pack(cell: Cell, found: Mapping[str, Any], seconds: float) -> bytes:
-    """What a cell found, as the bytes of its Parquet file."""
+def pack(job: Job, found: Mapping[str, Any], seconds: float) -> bytes:
+    """What a job found, as the bytes of its Parquet file."""
     import pyarrow as pa  # type: ignore[import-untyped]
     import pyarrow.parquet as pq  # type: ignore[import-untyped]
 
-    columns, scalars = _sorted_out(cell, found)
+    columns, scalars = _sorted_out(job, found)
     meta = {
         "format": FORMAT,
-        "id": cell.id,
+        "id": job.id,
         "version": oldlight.__version__,
-        "content": cell.content,
-        "heading": cell.heading,
-        "seed": cell.seed,
+        "content": job.content,
+        "heading": job.heading,
+        "seed": job.seed,
         "seconds": seconds,
         "finished": time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime()),
         "machine": _machine(),
@@ -115,7 +115,7 @@ def pack(cell: Cell, found: Mapping[str, Any], seconds: float) -> bytes:
 
 
 def unpack(path: Path) -> Result:
-    """Read a finished cell; anything that does not match its checksum or its name is Damaged."""
+    """Read a finished job; anything that does not match its checksum or its name is Damaged."""
     import pyarrow.parquet as pq
 
     try:
@@ -148,19 +148,17 @@ def _first_line(error: BaseException) -> str:
     return (str(error).splitlines() or [type(error).__name__])[0][:200]
 
 
-def _sorted_out(cell: Cell, found: Mapping[str, Any]) -> tuple[Columns, dict[str, Any]]:
+def _sorted_out(job: Job, found: Mapping[str, Any]) -> tuple[Columns, dict[str, Any]]:
     """The 1-D arrays and the scalars among what a task returned; anything else is refused."""
     if not isinstance(found, Mapping):
-        raise TypeError(
-            f"{cell.label} returned {type(found).__name__}, expected a dictionary of scalars and 1-D arrays"
-        )
+        raise TypeError(f"{job.label} returned {type(found).__name__}, expected a dictionary of scalars and 1-D arrays")
     columns: Columns = {}
     scalars: dict[str, Any] = {}
     for name, value in found.items():
         array = np.asarray(value)
         if array.ndim > 1 or array.dtype.kind not in "biufU":
             raise TypeError(
-                f"{cell.label} returned {name!r} of shape {array.shape} and type {array.dtype}; expected a number, a truth "
+                f"{job.label} returned {name!r} of shape {array.shape} and type {array.dtype}; expected a number, a truth "
                 "value, a word, or a 1-D array of them"
             )
         if array.ndim == 1:

@@ -3,9 +3,9 @@
     run_study(study, "runs")                                   # all cores of this machine
     run_study(study, "runs", engine="dask", scheduler="tcp://head:8786")
 
-A cell whose file is there and sound is not computed again; a damaged file is named, moved aside and computed again. A cell that
-fails is written down with its traceback and the others go on; it is tried again with retry_failed=True. A folder may hold cells of
-other studies, or of this one before it was changed: they are never touched. When the finished cells come from several versions of
+A job whose file is there and sound is not computed again; a damaged file is named, moved aside and computed again. A job that
+fails is written down with its traceback and the others go on; it is tried again with retry_failed=True. A folder may hold jobs of
+other studies, or of this one before it was changed: they are never touched. When the finished jobs come from several versions of
 the package a warning says so. Ctrl-C stops the workers, which write their checkpoints, and is passed on.
 """
 
@@ -19,27 +19,28 @@ import warnings
 from collections import Counter
 from collections.abc import Callable, Generator, Iterator, Sequence
 from pathlib import Path
+from typing import Literal
 
 import oldlight
 from oldlight import checks
 from oldlight.machine import thread_count
 from oldlight.studies import store
-from oldlight.studies.cells import Cell
+from oldlight.studies.jobs import Job
 from oldlight.studies.lock import locked
-from oldlight.studies.progress import Progress, shown
+from oldlight.studies.progress_counter import Progress, ProgressCounter, reporting
 from oldlight.studies.result import Damaged, unpack
 from oldlight.studies.status import StudyStatus, status
 from oldlight.studies.study import Study
-from oldlight.studies.work import Event, Job
+from oldlight.studies.work import Event, RunSettings
 
-TELL = 2.0  # seconds between two notes of what is running
+NOTE_EVERY = 2.0  # seconds between two notes of what is running
 
 
 def run_study(
     study: Study,
     folder: str | os.PathLike[str],
     *,
-    engine: str = "local",
+    engine: Literal["local", "dask"] = "local",
     workers: int | None = None,
     scheduler: str | None = None,
     retry_failed: bool = False,
@@ -50,7 +51,7 @@ def run_study(
     engine: "local" (processes of this machine) or "dask" (a cluster; `scheduler` is its address, none: a local cluster).
     workers: processes of the local engine or cluster; all cores if None.
     retry_failed: try again what failed before.
-    progress: False for nothing, a function to be told a Progress, None for a bar on a terminal and plain lines elsewhere.
+    progress: False for nothing, a function callback(Progress), None for a bar on a terminal and a line now and then elsewhere.
     """
     checks.one_of("engine", engine, ("local", "dask"))
     crew = thread_count() if workers is None else checks.whole("workers", workers, least=1)
@@ -65,38 +66,38 @@ def run_study(
             f"{study.source} was loaded with import_code=False, so {study.code[0]} was not imported; run study.with_code()"
         )
     place = Path(folder).absolute()
-    cells = study.cells()
-    different = {cell.id: cell for cell in cells}
+    jobs = study.jobs()
+    different = {job.id: job for job in jobs}
     store.prepare(place)
     with locked(place):
         missing = _missing(place, different, retry_failed)
         study.check(missing)
-        store.write_study(place, study.data(), cells)
+        store.write_study(place, study.data(), jobs)
         if missing:
-            job = Job(str(place), study.checkpoint_every, oldlight.__version__)
-            with contextlib.closing(_engine(engine, missing, job, crew, scheduler)) as events:
+            settings = RunSettings(str(place), study.checkpoint_every, oldlight.__version__)
+            with contextlib.closing(_engine(engine, missing, settings, crew, scheduler)) as events:
                 _follow(place, study.name, different, missing, events, progress)
     return status(folder)
 
 
 def _engine(
-    engine: str, cells: Sequence[Cell], job: Job, workers: int, scheduler: str | None
+    engine: str, jobs: Sequence[Job], settings: RunSettings, workers: int, scheduler: str | None
 ) -> Generator[Event, None, None]:
     if engine == "dask":
         from oldlight.studies.cluster import run_on_dask
 
-        return run_on_dask(cells, job, min(workers, len(cells)), scheduler)
+        return run_on_dask(jobs, settings, min(workers, len(jobs)), scheduler)
     from oldlight.studies.local import run_locally
 
-    return run_locally(cells, job, workers)
+    return run_locally(jobs, settings, workers)
 
 
-def _missing(place: Path, cells: dict[str, Cell], retry_failed: bool) -> list[Cell]:
-    """The cells to compute; what is there is looked through."""
-    missing: list[Cell] = []
+def _missing(place: Path, jobs: dict[str, Job], retry_failed: bool) -> list[Job]:
+    """The jobs to compute; what is there is looked through."""
+    missing: list[Job] = []
     versions: Counter[str] = Counter()
-    for id, cell in cells.items():
-        path = store.cell_file(place, id)
+    for id, job in jobs.items():
+        path = store.result_file(place, id)
         if path.exists():
             try:
                 versions[unpack(path).version] += 1
@@ -106,12 +107,12 @@ def _missing(place: Path, cells: dict[str, Cell], retry_failed: bool) -> list[Ce
             except Damaged as error:
                 warnings.warn(f"{error}; it is now {store.aside(path).name} and is computed again", stacklevel=3)
         if retry_failed or not store.failed_file(place, id).exists():
-            missing.append(cell)
+            missing.append(job)
     older = {version: n for version, n in versions.items() if version != oldlight.__version__}
     if older:
         found = ", ".join(f"{n} by oldlight {version}" for version, n in sorted(older.items()))
         warnings.warn(
-            f"{place}: of {sum(versions.values())} finished cells {found}, and this is {oldlight.__version__}: the results mix "
+            f"{place}: of {sum(versions.values())} finished jobs {found}, and this is {oldlight.__version__}: the results mix "
             "versions. Give a new folder to compute all of them with one",
             stacklevel=3,
         )
@@ -121,88 +122,48 @@ def _missing(place: Path, cells: dict[str, Cell], retry_failed: bool) -> list[Ce
 def _follow(
     place: Path,
     name: str,
-    cells: dict[str, Cell],
-    missing: Sequence[Cell],
+    jobs: dict[str, Job],
+    missing: Sequence[Job],
     events: Iterator[Event],
     progress: bool | Callable[[Progress], None] | None,
 ) -> None:
     """Write down what the engine tells, until it has nothing more to tell."""
-    tally = Tally(missing)
+    counter = ProgressCounter(missing)
     noted = 0.0
     try:
-        with shown(progress, name) as show:
-            show(tally.now(), True)
+        with reporting(progress, name) as report:
+            report(counter.now(), True)
             for event in events:
-                tally.hear(event)
+                counter.count(event)
                 for note in event.notes:
                     warnings.warn(note, stacklevel=4)
                 if event.kind == "unwritable":
                     raise OSError(
                         event.errno,
-                        f"{event.error}. The {tally.done} cells finished now and all earlier ones are kept; make room and start "
+                        f"{event.error}. The {counter.done} jobs finished now and all earlier ones are kept; make room and start "
                         "the study again",
                     )
                 if event.kind == "failed":
-                    store.record_failure(place, cells[event.id], event.error, event.traceback)
+                    store.record_failure(place, jobs[event.id], event.error, event.traceback)
                 if event.data is not None:
                     store.keep(place, event.id, event.data)
-                if event.kind != "episodes" or time.monotonic() - noted > TELL:
+                if event.kind != "episodes" or time.monotonic() - noted > NOTE_EVERY:
                     noted = time.monotonic()
-                    _note_running(place, tally)
-                show(tally.now(), False)
-            show(tally.now(), True)
+                    _note_running(place, counter)
+                report(counter.now(), False)
+            report(counter.now(), True)
     finally:
         (place / "running" / "running.json").unlink(missing_ok=True)
 
 
-def _note_running(place: Path, tally: Tally) -> None:
-    """What `status` shows of cells under way; not worth stopping for."""
+def _note_running(place: Path, counter: ProgressCounter) -> None:
+    """What `status` shows of jobs under way; not worth stopping for."""
     now = time.monotonic()
     under_way = [
-        {"id": id, "episodes": tally.played[id], "seconds": now - began} for id, began in tally.running.items()
+        {"id": id, "episodes": counter.played[id], "seconds": now - began} for id, began in counter.running.items()
     ]
     target = place / "running" / "running.json"
     with contextlib.suppress(OSError):
         written = target.with_name(".running.json.part")
         written.write_text(json.dumps({"cells": under_way}), encoding="utf-8")
         os.replace(written, target)
-
-
-class Tally:
-    """Counts what happens in one run. played[id]: the episode that a cell has reached; first[id]: where it began in this run."""
-
-    def __init__(self, cells: Sequence[Cell]) -> None:
-        self.cells = {cell.id: cell.episodes for cell in cells}
-        self.began = time.monotonic()
-        self.done = self.failed = 0
-        self.running: dict[str, float] = {}
-        self.played: Counter[str] = Counter()
-        self.first: dict[str, int] = {}
-        self.over: set[str] = set()  # news from a cluster may arrive late
-
-    def hear(self, event: Event) -> None:
-        if event.id in self.over:
-            return
-        if event.kind == "started":
-            self.running[event.id] = time.monotonic()
-        elif event.kind == "episodes":
-            self.first.setdefault(event.id, event.episodes)
-            self.played[event.id] = event.episodes
-        else:
-            self.running.pop(event.id, None)
-            self.over.add(event.id)
-            self.done += event.kind == "done"
-            self.failed += event.kind == "failed"
-            if event.kind in ("done", "failed"):
-                self.played[event.id] = self.cells[event.id]
-
-    def now(self) -> Progress:
-        elapsed = max(time.monotonic() - self.began, 1e-9)
-        played, of = sum(self.played.values()), sum(self.cells.values())
-        rate = (played - sum(self.first.values())) / elapsed
-        over = self.done + self.failed
-        if of:
-            left = (of - played) / rate if rate > 0 else None
-        else:
-            left = (len(self.cells) - over) * elapsed / over if over else None
-        return Progress(len(self.cells), self.done, self.failed, len(self.running), played, of, rate, left)

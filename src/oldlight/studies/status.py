@@ -15,7 +15,7 @@ from oldlight.studies.result import Damaged, unpack
 
 @dataclass(frozen=True)
 class Running:
-    """A cell under way: its names, how many of its episodes are done, and since when (seconds) it runs."""
+    """A job under way: its names, how many of its episodes are done, and since when (seconds) it runs."""
 
     id: str
     name: str
@@ -26,7 +26,7 @@ class Running:
 
 @dataclass(frozen=True)
 class Failure:
-    """A cell that failed: its names, the error in one line, the traceback, when, and the file that says so."""
+    """A job that failed: its names, the error in one line, the traceback, when, and the file that says so."""
 
     id: str
     name: str
@@ -38,9 +38,9 @@ class Failure:
 
 @dataclass(frozen=True)
 class StudyStatus:
-    """`total` different cells: done + len(running) + len(failed) + waiting. Of those waiting, `stopped` have a checkpoint. `damaged`
-    names result files that cannot be trusted (they count as waiting). `versions`: finished cells per version of this package.
-    `others`: finished cells in the folder that are not of this study. `seconds`: computing time of all finished cells. `code`: the
+    """`total` different jobs: done + len(running) + len(failed) + waiting. Of those waiting, `stopped` have a checkpoint. `damaged`
+    names result files that cannot be trusted (they count as waiting). `versions`: finished jobs per version of this package.
+    `others`: finished jobs in the folder that are not of this study. `seconds`: computing time of all finished jobs. `code`: the
     code of its own that the study named when it was run, as `module:name`; it is not imported here, so nothing of it is checked."""
 
     name: str
@@ -62,7 +62,7 @@ class StudyStatus:
         return self.done == self.total
 
     def __str__(self) -> str:
-        parts = [f"{self.done} of {self.total} cells done"]
+        parts = [f"{self.done} of {self.total} jobs done"]
         parts += [f"{len(self.running)} running"] if self.running else []
         parts += [f"{len(self.failed)} failed"] if self.failed else []
         stopped = f" ({self.stopped} stopped in the middle)" if self.stopped else ""
@@ -77,14 +77,14 @@ def status(folder: str | os.PathLike[str]) -> StudyStatus:
     """How far the study in this folder is."""
     place = Path(folder)
     about = store.read_study(place)
-    cells = {heading["id"]: heading for heading in about["cells"]}
+    jobs = {heading["id"]: heading for heading in about["cells"]}
     at_work = store.read_json(place / "running" / "running.json") if somebody_at_work(place) else None
     running = {entry["id"]: entry for entry in (at_work or {}).get("cells", ())}
     versions: Counter[str] = Counter()
     damaged: list[str] = []
     seconds, done = 0.0, set()
-    for id in cells:
-        path = store.cell_file(place, id)
+    for id in jobs:
+        path = store.result_file(place, id)
         if path.exists():
             try:
                 found = unpack(path)
@@ -94,30 +94,30 @@ def status(folder: str | os.PathLike[str]) -> StudyStatus:
             done.add(id)
             versions[found.version] += 1
             seconds += found.seconds
-    left = cells.keys() - done
-    failed = [_failure(place, id, cells[id]) for id in cells if id in left and store.failed_file(place, id).exists()]
-    under_way = [_running(running[id], cells[id]) for id in cells if id in left and id in running]
-    waiting = left - {cell.id for cell in failed} - {cell.id for cell in under_way}
+    left = jobs.keys() - done
+    failed = [_failure(place, id, jobs[id]) for id in jobs if id in left and store.failed_file(place, id).exists()]
+    under_way = [_running(running[id], jobs[id]) for id in jobs if id in left and id in running]
+    waiting = left - {job.id for job in failed} - {job.id for job in under_way}
     finished = {path.stem for path in (place / "cells").glob("*.parquet")}
     return StudyStatus(
         name=about["study"]["name"],
         folder=str(folder),
-        total=len(cells),
+        total=len(jobs),
         done=len(done),
         waiting=len(waiting),
         stopped=sum(store.checkpoint_file(place, id).exists() for id in waiting),
         running=tuple(under_way),
-        failed=tuple(cell for cell in failed if cell.id not in running),
+        failed=tuple(job for job in failed if job.id not in running),
         damaged=tuple(damaged),
         versions=dict(versions),
-        others=len(finished - cells.keys()),
+        others=len(finished - jobs.keys()),
         seconds=seconds,
         code=tuple(map(str, about["study"].get("code", ()))),
     )
 
 
 def name_of(heading: dict[str, Any]) -> str:
-    """A cell as a line of text."""
+    """A job as a line of text."""
     return f"{heading['label']} on {heading['instance']} behind {heading['channel']}, replicate {heading['replicate']}"
 
 

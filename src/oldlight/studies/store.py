@@ -1,9 +1,9 @@
 """The folder of results.
 
-    runs/study.json          the study that was run last: its words, its file, and the name of every cell in it
-    runs/cells/ID.parquet    one file per finished cell (`oldlight.studies.result`), never changed
-    runs/failed/ID.json      what went wrong in a cell, with its traceback
-    runs/running/            checkpoints of cells that are under way, and who is at work (running.json)
+    runs/study.json          the study that was run last: its words, its file, and the name of every job in it
+    runs/cells/ID.parquet    one file per finished job (`oldlight.studies.result`), never changed
+    runs/failed/ID.json      what went wrong in a job, with its traceback
+    runs/running/            checkpoints of jobs that are under way, and who is at work (running.json)
     runs/lock                held by the process that runs a study here (`oldlight.studies.lock`)
 
 Files are written to a temporary name, flushed to the disk and moved into place. Every writer of one file would write the same
@@ -26,15 +26,15 @@ from typing import Any
 
 import oldlight
 from oldlight import checks, files
-from oldlight.studies.cells import Cell
+from oldlight.studies.jobs import Job
 from oldlight.studies.result import FORMAT, Damaged, Result, unpack
 
 HALF_WRITTEN = 60.0  # seconds after which a temporary file is a leftover of a process that was killed
-NAMES = ("id", "block", "instance", "channel", "label")  # of a cell
+NAMES = ("id", "block", "instance", "channel", "label")  # of a job
 NO_ROOM = (errno.ENOSPC, errno.EDQUOT, errno.EROFS)  # nothing more can be written here
 
 
-def cell_file(folder: Path, id: str) -> Path:
+def result_file(folder: Path, id: str) -> Path:
     return folder / "cells" / f"{id}.parquet"
 
 
@@ -71,8 +71,8 @@ def prepare(folder: Path) -> None:
 
 
 def keep(folder: Path, id: str, data: bytes) -> Path:
-    """Write a finished cell and forget its checkpoint and its failure. A file that is there already stays."""
-    target = cell_file(folder, id)
+    """Write a finished job and forget its checkpoint and its failure. A file that is there already stays."""
+    target = result_file(folder, id)
     if not target.exists():
         checks.write_file(target, lambda stream: stream.write(data))
         _flush(target.parent)
@@ -102,19 +102,19 @@ def aside(path: Path) -> Path:
     return target
 
 
-def record_failure(folder: Path, cell: Cell, error: str, traceback: str) -> None:
+def record_failure(folder: Path, job: Job, error: str, traceback: str) -> None:
     """Write down what went wrong."""
     text = {
-        "id": cell.id,
-        "heading": cell.heading,
-        "content": cell.content,
+        "id": job.id,
+        "heading": job.heading,
+        "content": job.content,
         "error": error,
         "traceback": traceback,
         "version": oldlight.__version__,
         "host": platform.node(),
         "when": time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime()),
     }
-    checks.write_text(failed_file(folder, cell.id), json.dumps(text, indent=1, ensure_ascii=False, default=repr))
+    checks.write_text(failed_file(folder, job.id), json.dumps(text, indent=1, ensure_ascii=False, default=repr))
 
 
 def read_json(path: Path) -> dict[str, Any] | None:
@@ -126,13 +126,13 @@ def read_json(path: Path) -> dict[str, Any] | None:
     return found if isinstance(found, dict) else None
 
 
-def write_study(folder: Path, data: Mapping[str, Any], cells: list[Cell]) -> None:
-    """Write down which study this folder now belongs to, with the names of its cells."""
+def write_study(folder: Path, data: Mapping[str, Any], jobs: list[Job]) -> None:
+    """Write down which study this folder now belongs to, with the names of its jobs."""
     text = {
         "format": FORMAT,
         "version": oldlight.__version__,
         "study": data,
-        "cells": [cell.heading | {"episodes": cell.episodes} for cell in cells],
+        "cells": [job.heading | {"episodes": job.episodes} for job in jobs],
     }
     checks.write_text(folder / "study.json", json.dumps(text, indent=1, ensure_ascii=False, default=repr))
 
@@ -148,24 +148,24 @@ def read_study(folder: Path) -> dict[str, Any]:
         raise ValueError(f"{folder} is not a folder of results: its study.json is {there}")
     if found.get("format") != FORMAT:
         raise ValueError(f"{folder}: results of format {found.get('format')!r}; this oldlight reads format {FORMAT}")
-    study, cells = found.get("study"), found.get("cells")
-    if not (isinstance(study, dict) and isinstance(cells, list) and all(map(_named, cells))):
-        raise ValueError(f"{folder} is not a folder of results: its study.json names its cells wrongly; {again}")
+    study, jobs = found.get("study"), found.get("cells")
+    if not (isinstance(study, dict) and isinstance(jobs, list) and all(map(_named, jobs))):
+        raise ValueError(f"{folder} is not a folder of results: its study.json names its jobs wrongly; {again}")
     return found
 
 
-def _named(cell: Any) -> bool:
-    """Has an entry of study.json what names a cell? Its id is the name of a file, not a path."""
-    if not isinstance(cell, dict) or not all(isinstance(cell.get(key), str) for key in NAMES):
+def _named(job: Any) -> bool:
+    """Has an entry of study.json what names a job? Its id is the name of a file, not a path."""
+    if not isinstance(job, dict) or not all(isinstance(job.get(key), str) for key in NAMES):
         return False
-    return bool(cell["id"].isalnum())
+    return bool(job["id"].isalnum())
 
 
 def results(folder: str | os.PathLike[str]) -> Iterator[Result]:
-    """The finished cells of a folder's study, in its order and under its names. A damaged file is skipped with a warning."""
+    """The finished jobs of a folder's study, in its order and under its names. A damaged file is skipped with a warning."""
     place = Path(folder)
     for heading in read_study(place)["cells"]:
-        path = cell_file(place, heading["id"])
+        path = result_file(place, heading["id"])
         if not path.exists():
             continue
         try:

@@ -1,16 +1,16 @@
-"""A study: read, checked, and expanded into cells.
+"""A study: read, checked, and expanded into jobs.
 
     study = load_study("study.toml")
-    study.cells()        # every cell, in the order of the file: blocks, instances, channels, learners and tasks, replicates
+    study.jobs()        # every job, in the order of the file: blocks, instances, channels, learners and tasks, replicates
 
-Everything that can be wrong is found before work begins: `cells()` builds every process, channel and problem, and finds every
+Everything that can be wrong is found before work begins: `jobs()` builds every process, channel and problem, and finds every
 learner and task with its options; `check()` starts each learner once on each problem (rewards outside [0, 1], a learner for delay
 behind a link that loses), asks each task whether it refuses it, and refuses what will not fit. Names of files in a study, and code
 of one's own, are looked for in the folder of the study's file (for a study given in Python: the current folder); code after what is
 installed.
 
 A study that names code (`module:name`) runs it when it is loaded. `load_study(file, import_code=False)` imports nothing: `code` says
-what is named, and `cells()` and `check()` leave out what that code decides.
+what is named, and `jobs()` and `check()` leave out what that code decides.
 """
 
 from __future__ import annotations
@@ -25,13 +25,13 @@ from typing import Any
 
 import numpy as np
 
-from oldlight.checks import TooLarge
+from oldlight.checks import TooLarge, renamed
 from oldlight.model.problem import ImpairedMDP, WarmStart
 from oldlight.own_code import NotChecked, Place, looking_in
 from oldlight.registry import learner_of
 from oldlight.studies import entries, tasks
-from oldlight.studies.cells import Cell, Environment, canonical, id_of, seed_of
 from oldlight.studies.entries import Entry
+from oldlight.studies.jobs import Environment, Job, canonical, id_of, seed_of
 
 
 @dataclass(frozen=True, eq=False)
@@ -52,9 +52,14 @@ class Study:
         """What errors call it."""
         return self.file or "study"
 
-    def cells(self) -> list[Cell]:
-        """Every cell, in the order of the file. Two blocks may hold the same cell; it is computed once."""
+    def jobs(self) -> list[Job]:
+        """Every job, in the order of the file. Two blocks may hold the same job; it is computed once."""
         return list(self._expanded[0])
+
+    def cells(self) -> list[Job]:
+        """The old name of `jobs`."""
+        renamed("Study.cells", "Study.jobs")
+        return self.jobs()
 
     @property
     def code(self) -> tuple[str, ...]:
@@ -66,29 +71,29 @@ class Study:
         return self if self.import_code else replace(self, import_code=True)._loaded()
 
     @functools.cached_property
-    def _expanded(self) -> tuple[tuple[Cell, ...], tuple[str, ...]]:
-        """Cells, and the names of code."""
+    def _expanded(self) -> tuple[tuple[Job, ...], tuple[str, ...]]:
+        """Jobs, and the names of code."""
         with contextlib.chdir(self.folder), looking_in(self.folder, importing=self.import_code) as place:
-            cells = tuple(cell for block in self.blocks for cell in self._expand(block, place))
-            return cells, tuple(place.names)
+            jobs = tuple(job for block in self.blocks for job in self._expand(block, place))
+            return jobs, tuple(place.names)
 
     def _loaded(self) -> Study:
         """The study itself, once all of it has been built."""
-        self.cells()
+        self.jobs()
         return self
 
-    def check(self, cells: list[Cell] | None = None) -> None:
-        """Refuse, before any work, what `cells` (all if None) would refuse later."""
-        different: dict[str, Cell] = {}
-        for cell in self.cells() if cells is None else cells:
-            different.setdefault(canonical([cell.content["problem"], cell.who]), cell)
+    def check(self, jobs: list[Job] | None = None) -> None:
+        """Refuse, before any work, what `jobs` (all if None) would refuse later."""
+        different: dict[str, Job] = {}
+        for job in self.jobs() if jobs is None else jobs:
+            different.setdefault(canonical([job.content["problem"], job.who]), job)
         with looking_in(self.folder, importing=self.import_code):
-            for cell in different.values():
-                with self._at(f"{cell.label} on {cell.instance} behind {cell.channel}"):
-                    if cell.kind == "learner":
-                        _start(cell)
+            for job in different.values():
+                with self._at(f"{job.label} on {job.instance} behind {job.channel}"):
+                    if job.kind == "learner":
+                        _start(job)
                     else:
-                        tasks.refuse_early(cell.who["name"], cell.problem, cell.who["options"])
+                        tasks.refuse_early(job.who["name"], job.problem, job.who["options"])
 
     def data(self) -> dict[str, Any]:
         """The study as plain values; objects as Python writes them."""
@@ -98,7 +103,7 @@ class Study:
 
     def __repr__(self) -> str:
         without = "" if self.import_code or not self.code else " without those of its own code"
-        return f"Study({self.name!r}, {len(self.cells())} cells{without})"
+        return f"Study({self.name!r}, {len(self.jobs())} jobs{without})"
 
     @contextlib.contextmanager
     def _at(self, where: str) -> Iterator[None]:
@@ -114,7 +119,7 @@ class Study:
         except Exception as error:  # in code of one's own
             raise ValueError(f"{self.source}: {where}: {type(error).__name__}: {error}") from error
 
-    def _expand(self, block: dict[str, Any], place: Place) -> list[Cell]:
+    def _expand(self, block: dict[str, Any], place: Place) -> list[Job]:
         where = block["where"]
         for key in ("instances", "learners"):
             if key not in block and not (key == "learners" and "tasks" in block):
@@ -127,7 +132,7 @@ class Study:
         doing = [("learner", *entry) for entry in self._entries(block, "learners", entries.learner)]
         doing += [("task", *entry) for entry in self._entries(block, "tasks", entries.task)]
         path = str(self.folder) if place.names or self.file is None else None
-        out: list[Cell] = []
+        out: list[Job] = []
         for instance, of in instances:
             for channel, link in channels:
                 with self._at(f"{instance} behind {channel}"):
@@ -146,19 +151,19 @@ class Study:
                         luck = {"seed": seed_of(self.seed, content, replicate)} if seeded else {}
                         whole = doing_this | luck
                         out.append(
-                            Cell(id_of(whole), whole, block["name"], instance, channel, label, replicate, problem, path)
+                            Job(id_of(whole), whole, block["name"], instance, channel, label, replicate, problem, path)
                         )  # fmt: skip
         self._refuse_twice(out)
         return out
 
-    def _refuse_twice(self, cells: list[Cell]) -> None:
-        first: dict[str, Cell] = {}
-        for cell in cells:
-            other = first.setdefault(cell.id, cell)
-            if other is not cell:
+    def _refuse_twice(self, jobs: list[Job]) -> None:
+        first: dict[str, Job] = {}
+        for job in jobs:
+            other = first.setdefault(job.id, job)
+            if other is not job:
                 raise ValueError(
-                    f"{self.source}: block {cell.block!r} holds the same thing twice: {cell.label} on {cell.instance} behind "
-                    f"{cell.channel} is {other.label} on {other.instance} behind {other.channel}; leave one out"
+                    f"{self.source}: block {job.block!r} holds the same thing twice: {job.label} on {job.instance} behind "
+                    f"{job.channel} is {other.label} on {other.instance} behind {other.channel}; leave one out"
                 )
 
     def _entries(self, block: dict[str, Any], key: str, build: Callable[[Any, dict[str, Any]], Entry]) -> list[Entry]:
@@ -202,16 +207,16 @@ def _problem(of: dict[str, Any], link: dict[str, Any]) -> tuple[ImpairedMDP | En
     return problem, content
 
 
-def _start(cell: Cell) -> None:
+def _start(job: Job) -> None:
     """Start the learner once, so that it can refuse the problem."""
     from oldlight.learners.base import Setting
     from oldlight.model.information import Layout
 
-    problem = cell.problem
+    problem = job.problem
     assert isinstance(problem, ImpairedMDP)
-    if cell.content.get("by_start") and cell.content["evaluate"] != "exact":
-        raise ValueError(f'by_start = true goes with evaluate = "exact", not {cell.content["evaluate"]!r}')
+    if job.content.get("by_start") and job.content["evaluate"] != "exact":
+        raise ValueError(f'by_start = true goes with evaluate = "exact", not {job.content["evaluate"]!r}')
     tasks.refuse_unplannable(problem)
     layout = Layout.of(problem) if problem.arrival_probability is None else None
-    setting = Setting.of(problem, cell.episodes, cell.content["failure"], layout)
-    learner_of(cell.who["name"], **cell.who["options"]).start(setting, np.random.default_rng(0))
+    setting = Setting.of(problem, job.episodes, job.content["failure"], layout)
+    learner_of(job.who["name"], **job.who["options"]).start(setting, np.random.default_rng(0))

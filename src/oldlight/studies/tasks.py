@@ -14,7 +14,8 @@ when two runs should agree. A task may have a function `refuse` of the problem a
 
     gap        what the impairment costs: full, impaired, gap; with proposition4=true also e1[h], e2[h] and the bound
     solve      the best executable plan: value, lower, upper, exact, information_states, seconds
-    evaluate   what a simple policy is worth: "memoryless", "most_likely", "qmdp", "open_loop", or `module:function` of a problem
+    evaluate   what a policy is worth: "memoryless", "most_likely", "qmdp", "open_loop", ... (`oldlight list`), or `module:function` of a
+               problem
     simulate   the paper's Monte-Carlo protocol (Section 6): the plan of somebody who sees everything and the best executable plan
                are each played for `episodes` episodes; their mean returns and the difference, with the exact values beside. Seeds
                are the repetitions (the paper: 5 of 10,000). luck="independent" plays the two with separate draws, "paired" with
@@ -32,7 +33,7 @@ import numpy as np
 from oldlight import checks
 from oldlight.model.problem import ImpairedMDP
 from oldlight.own_code import resolve
-from oldlight.registry import nearest
+from oldlight.registry import nearest, policy_maker
 
 Task = Callable[..., Mapping[str, Any]]
 
@@ -49,7 +50,7 @@ def gap(
 
     found = price(problem, tolerance=tolerance, depth=depth, max_bytes=max_bytes)
     best = found.solution
-    out: dict[str, Any] = {"full": found.full, "impaired": found.impaired, "gap": found.value}
+    out: dict[str, Any] = {"full": found.full, "impaired": found.impaired, "gap": found.gap}
     out |= {"lower": best.lower, "upper": best.upper, "exact": best.exact, "seconds": best.work.seconds}
     if proposition4:
         out |= {"e1": found.e1, "e2": found.e2, "bound": found.bound}
@@ -72,7 +73,7 @@ def solve(
 def evaluate(problem: ImpairedMDP, *, policy: str = "most_likely") -> dict[str, Any]:
     from oldlight.planning.evaluation import evaluate as value_of
 
-    found = value_of(problem, policy_of(policy)(problem))
+    found = value_of(problem, policy_maker(policy)(problem))
     return {"value": found.value, "exact": found.exact, "half_width": found.half_width}
 
 
@@ -87,12 +88,11 @@ def simulate(problem: ImpairedMDP, seed: int, *, episodes: int = 10_000, luck: s
     best = play(problem, exact.solution.policy, episodes, seed=seed)
     out: dict[str, Any] = {"full": full.mean, "impaired": best.mean, "gap": full.mean - best.mean}
     out |= {"full_half_width": full.half_width, "impaired_half_width": best.half_width}
-    out |= {"exact_full": exact.full, "exact_impaired": exact.impaired, "exact_gap": exact.value}
+    out |= {"exact_full": exact.full, "exact_impaired": exact.impaired, "exact_gap": exact.gap}
     return out
 
 
 TASKS: dict[str, Task] = {"gap": gap, "solve": solve, "evaluate": evaluate, "simulate": simulate}
-POLICIES = ("memoryless", "most_likely", "qmdp", "open_loop")
 LUCKS = ("independent", "paired")
 
 
@@ -132,21 +132,3 @@ def refuse_unplannable(problem: ImpairedMDP, max_bytes: int | None = None) -> No
         settled_late(problem)
     elif not certain(problem):
         checked_layout(problem, max_bytes)
-
-
-def policy_of(name: str) -> Callable[[ImpairedMDP], Any]:
-    """What makes a simple policy for a problem, by name or as `module:function`."""
-    from oldlight.model import policies
-    from oldlight.planning import heuristics
-
-    if name in POLICIES:
-        found: Callable[[ImpairedMDP], Any] = getattr(heuristics, name)
-        return found
-    bases = (
-        policies.Policy,
-        policies.FunctionPolicy,
-        policies.TablePolicy,
-        policies.BlackoutPolicy,
-        policies.MarkovPolicy,
-    )
-    return resolve(name, f"unknown policy {name!r}{nearest(name, POLICIES)}", bases)

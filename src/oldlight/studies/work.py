@@ -1,10 +1,10 @@
-"""Doing one cell, in whatever process: learn or run the task, write the result, say how it went.
+"""Doing one job, in whatever process: learn or run the task, write the result, say how it went.
 
-`perform` never raises for what goes wrong inside a cell: it returns an Event that says done, failed (with the traceback), stopped
-(Ctrl-C; the checkpoint stands) or unwritable (a full disk or a read-only folder: no other cell would fare better).
+`perform` never raises for what goes wrong inside a job: it returns an Event that says done, failed (with the traceback), stopped
+(Ctrl-C; the checkpoint stands) or unwritable (a full disk or a read-only folder: no other job would fare better).
 
 A learner that has `state()` and `restore()` writes a checkpoint as it goes and continues from the one it finds, to the identical
-result. A checkpoint that cannot be continued is named, moved aside, and the cell starts over.
+result. A checkpoint that cannot be continued is named, moved aside, and the job starts over.
 """
 
 from __future__ import annotations
@@ -28,12 +28,8 @@ from oldlight.own_code import find_modules_in, looking_in
 from oldlight.planning import solve
 from oldlight.registry import learner_of
 from oldlight.studies import store, tasks
-from oldlight.studies.cells import Cell, canonical
+from oldlight.studies.jobs import Job, canonical
 from oldlight.studies.result import pack
-
-THREADS = ("OLDLIGHT_THREADS", "OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS", "VECLIB_MAXIMUM_THREADS",
-           "NUMBA_NUM_THREADS")  # fmt: skip
-ONE_THREAD = dict.fromkeys(THREADS, "1")  # one cell, one core: workers do not fight, and their number decides no number
 
 
 @dataclass(frozen=True)
@@ -51,8 +47,8 @@ class Event:
 
 
 @dataclass(frozen=True)
-class Job:
-    """What a worker must know besides the cell. folder: None if the worker cannot reach it; then the result is sent back."""
+class RunSettings:
+    """What a worker must know besides the job. folder: None if the worker cannot reach it; then the result is sent back."""
 
     folder: str | None
     checkpoint_every: float
@@ -60,81 +56,81 @@ class Job:
 
 
 @dataclass(frozen=True)
-class Parcel:
-    """A cell on its way to another process: it is opened there only when code of one's own can be found."""
+class PackedJob:
+    """A job on its way to another process: it is opened there only when code of one's own can be found."""
 
     id: str
     path: str | None
     packed: bytes
 
     @classmethod
-    def of(cls, cell: Cell) -> Parcel:
-        return cls(cell.id, cell.path, pickle.dumps(cell))
+    def of(cls, job: Job) -> PackedJob:
+        return cls(job.id, job.path, pickle.dumps(job))
 
 
-def perform(parcel: Parcel, job: Job, tell: Callable[[int, int], None] | None = None) -> Event:
-    """Do the cell; `tell(k, K)` is called now and then while it learns."""
+def perform(packed: PackedJob, settings: RunSettings, tell: Callable[[int, int], None] | None = None) -> Event:
+    """Do the job; `tell(k, K)` is called now and then while it learns."""
     began = time.perf_counter()
     notes: list[str] = []
-    folder = None if job.folder is None else Path(job.folder)
+    folder = None if settings.folder is None else Path(settings.folder)
     try:
-        if job.version != oldlight.__version__:
+        if settings.version != oldlight.__version__:
             raise RuntimeError(
-                f"this worker has oldlight {oldlight.__version__}, the study was started with {job.version}; install the same "
+                f"this worker has oldlight {oldlight.__version__}, the study was started with {settings.version}; install the same "
                 "version everywhere"
             )
-        with _own_code_of(parcel):
-            cell: Cell = pickle.loads(parcel.packed)
-            checkpoint = None if folder is None else store.checkpoint_file(folder, cell.id)
-            learns = cell.kind == "learner"
-            found = _learn(cell, checkpoint, job.checkpoint_every, tell, notes) if learns else _task(cell)
-        data = pack(cell, found, time.perf_counter() - began)
+        with _own_code_of(packed):
+            job: Job = pickle.loads(packed.packed)
+            checkpoint = None if folder is None else store.checkpoint_file(folder, job.id)
+            learns = job.kind == "learner"
+            found = _learn(job, checkpoint, settings.checkpoint_every, tell, notes) if learns else _task(job)
+        data = pack(job, found, time.perf_counter() - began)
         if folder is not None:
-            store.keep(folder, cell.id, data)
-        return Event("done", cell.id, cell.episodes, notes=tuple(notes), data=data if folder is None else None)
+            store.keep(folder, job.id, data)
+        return Event("done", job.id, job.episodes, notes=tuple(notes), data=data if folder is None else None)
     except KeyboardInterrupt:
-        return Event("stopped", parcel.id, notes=tuple(notes))
+        return Event("stopped", packed.id, notes=tuple(notes))
     except BaseException as error:
         if isinstance(error, OSError) and error.errno in store.NO_ROOM:
-            return Event("unwritable", parcel.id, error=str(error.strerror), errno=error.errno)
+            return Event("unwritable", packed.id, error=str(error.strerror), errno=error.errno)
         words = f"{type(error).__name__}: {error}"
-        return Event("failed", parcel.id, error=words, traceback=traceback.format_exc(), notes=tuple(notes))
+        return Event("failed", packed.id, error=words, traceback=traceback.format_exc(), notes=tuple(notes))
 
 
-def _own_code_of(parcel: Parcel) -> contextlib.AbstractContextManager[Any]:
+def _own_code_of(packed: PackedJob) -> contextlib.AbstractContextManager[Any]:
     """Where the study's own code is found. Who started the study has trusted its folder: nobody is asked again."""
-    if parcel.path is None:
+    if packed.path is None:
         return contextlib.nullcontext()
-    find_modules_in(os.path.realpath(parcel.path))
-    return looking_in(parcel.path)
+    find_modules_in(os.path.realpath(packed.path))
+    return looking_in(packed.path)
 
 
-def _task(cell: Cell) -> Mapping[str, Any]:
-    given = dict(cell.who["options"])
-    if cell.seed is not None:
-        given["seed"] = cell.seed
-    return tasks.task_of(cell.who["name"])(cell.problem, **given)
+def _task(job: Job) -> Mapping[str, Any]:
+    given = dict(job.who["options"])
+    if job.seed is not None:
+        given["seed"] = job.seed
+    return tasks.task_of(job.who["name"])(job.problem, **given)
 
 
 def _learn(
-    cell: Cell,
+    job: Job,
     checkpoint: Path | None,
     checkpoint_every: float,
     tell: Callable[[int, int], None] | None,
     notes: list[str],
 ) -> Mapping[str, Any]:
-    content, problem = cell.content, cell.problem
+    content, problem = job.content, job.problem
     assert isinstance(problem, ImpairedMDP)
     best = _best(problem, canonical(content["problem"]))
 
     def once() -> LearningRun:
-        learner = learner_of(cell.who["name"], **cell.who["options"])
-        assert cell.seed is not None
+        learner = learner_of(job.who["name"], **job.who["options"])
+        assert job.seed is not None
         return learn(
             problem,
             learner,
             content["episodes"],
-            seed=cell.seed,
+            seed=job.seed,
             evaluate=content["evaluate"],
             every=content["every"],
             best=best,
@@ -152,7 +148,7 @@ def _learn(
         if checkpoint is None or before is None or _changed(checkpoint) != before:
             raise
         moved = store.aside(checkpoint)
-        notes.append(f"{checkpoint} cannot be continued ({error}); it is now {moved.name}, and the cell starts over")
+        notes.append(f"{checkpoint} cannot be continued ({error}); it is now {moved.name}, and the job starts over")
         run = once()
     names = COLUMNS if run.starts is None else (*COLUMNS, *BY_START, "best_by_start")
     return {"best": run.best} | {name: getattr(run, name) for name in names}

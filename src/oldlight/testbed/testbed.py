@@ -19,19 +19,17 @@ Use it from a module or a script with the usual `if __name__ == "__main__":`, be
 from __future__ import annotations
 
 import pickle
-import signal
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
-from multiprocessing import get_context
 from multiprocessing.connection import wait
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from oldlight import checks
+from oldlight import checks, drawing
 from oldlight.control import Controller
 from oldlight.control.policy_arrays import ASKED
 from oldlight.model.channels import Channel
@@ -43,6 +41,7 @@ from oldlight.simulation.link_sampler import LinkSampler
 from oldlight.testbed.processes import IN_STEP, IN_TIME
 from oldlight.testbed.wire import CONTROLLER, PLANT, RELAY, Leash, Port, Recorded, Setup, Stopped
 from oldlight.traces import Fit, Trace
+from oldlight.workers import Worker, stop
 
 Floats = NDArray[np.float64]
 ROLES = (RELAY, CONTROLLER, PLANT)
@@ -52,11 +51,38 @@ REST = 0.2  # seconds before tick 0 of a run by the wall clock
 
 @dataclass(frozen=True, eq=False)
 class TestbedResult:
-    """`returns[e]` of the episodes played, and `predicted`, the value of the policy behind the link that was planned for: `planned`,
-    if the relay did something else; None if that is what it did.
+    """Episodes that were played over UDP, beside what was predicted.
 
-    counts: datagrams by what became of them; report: the controller's own (`oldlight.control.Report`). disturbed: episodes in
-    which something came at another tick than it should, or an action too late (by the wall clock only).
+    Parameters
+    ----------
+    returns : ndarray, shape (episodes,)
+        What each episode earned.
+    predicted : Evaluation
+        The value of the policy behind the link that was planned for.
+    link : str
+        What the relay did.
+    period_ms : float or None
+        Milliseconds of a tick by the wall clock; None for lock-step.
+    seconds : float
+        Time taken.
+    disturbed : int
+        Episodes in which something came at another tick than it should, or an action too late (by the wall clock only).
+    counts : dict
+        Datagrams by what became of them.
+    report : dict
+        The controller's own (`oldlight.control.Report`).
+    planned : str, optional
+        The link that was planned for, if the relay did something else.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> import oldlight as ol
+    >>> found = ol.testbed.TestbedResult(np.ones(5), ol.Evaluation(1.0, True, 0.0, "walk", 5), "constant:1", None, 0.1, 0)
+    >>> found
+    TestbedResult(5 episodes behind constant:1, return 1 ± 0, predicted 1)
+    >>> found.agrees
+    True
     """
 
     __test__ = False  # not a test, whatever its name begins with
@@ -73,6 +99,7 @@ class TestbedResult:
 
     @property
     def mean(self) -> float:
+        """The mean return."""
         return float(self.returns.mean())
 
     @property
@@ -109,7 +136,20 @@ class TestbedResult:
             "returns": self.returns.tolist(),
         }
 
+    def plot(self, ax: Any = None) -> Any:
+        """Draw the mean return and the prediction with their 95% intervals; returns the matplotlib axes."""
+        ax = drawing.axes_of(ax)
+        widths = [self.half_width, self.predicted.half_width]
+        ax.errorbar(["over UDP", "predicted"], [self.mean, self.predicted.value], widths, fmt="o", capsize=4)
+        ax.set_ylabel("return")
+        return ax
+
+    def __repr__(self) -> str:
+        played = f"{len(self.returns):,} episodes behind {self.link}, return {self.mean:.5g} ± {self.half_width:.3g}"
+        return f"TestbedResult({played}, predicted {self.predicted.value:.5g})"
+
     def __str__(self) -> str:
+        """A small table."""
         clock = "in lock-step" if self.period_ms is None else f"a tick every {self.period_ms:g} ms"
         verdict = f": {'within' if self.agrees else 'OUTSIDE'} the interval"
         if self.planned is not None:
@@ -138,12 +178,39 @@ def run_testbed(
     period_ms: float | None = None,
     timeout: float | None = None,
 ) -> TestbedResult:
-    """Play `episodes` episodes over a real link; see the module's text.
+    """Play episodes over a real link; see the module's text.
 
-    link: what the relay does: the problem's channel if None, another channel, or a recorded Trace, in ticks of `period_ms`, else of
-        the problem's own, else of the trace's sending interval; trace.fit(20) says that its ticks are 20 ms.
-    period_ms: milliseconds of a tick by the wall clock; None for lock-step.
-    timeout: seconds for everything (computed from the number of ticks if None); TimeoutError beyond.
+    Parameters
+    ----------
+    problem : ImpairedMDP
+        The process and the channel that was planned for.
+    policy : Policy
+        What the controller acts by.
+    episodes : int
+        How many.
+    link : Channel, Trace or Fit, optional
+        What the relay does: the problem's channel if None, another channel, or a recorded Trace, in ticks of `period_ms`, else of the
+        problem's own, else of the trace's sending interval; the ticks of trace.fit(20) are 20 ms.
+    in_order : bool
+        Of a Trace: no message overtakes another.
+    seed : int
+        Random seed.
+    period_ms : float, optional
+        Milliseconds of a tick by the wall clock; None for lock-step.
+    timeout : float, optional
+        Seconds for everything (computed from the number of ticks if None); TimeoutError beyond.
+
+    Returns
+    -------
+    TestbedResult
+        `.mean`, `.half_width`, `.predicted`, `.agrees` and counts.
+
+    Examples
+    --------
+    >>> import oldlight as ol
+    >>> problem = ol.ImpairedMDP(ol.instances.dichotomy(1), "constant:1")
+    >>> ol.run_testbed(problem, ol.solve(problem).policy, episodes=2).mean
+    1.0
     """
     checked_problem(problem, "run_testbed")
     n = checks.whole("episodes", episodes, least=2)
@@ -189,7 +256,30 @@ def _can_travel(controller: Controller) -> None:
 def relay_of(
     problem: ImpairedMDP, link: Any, *, in_order: bool = True, period_ms: float | None = None
 ) -> Channel | Recorded:
-    """What the relay does, checked."""
+    """What the relay does, checked.
+
+    Parameters
+    ----------
+    problem : ImpairedMDP
+        The process and the channel that was planned for.
+    link : Channel, Trace, Fit or None
+        As `run_testbed` takes it.
+    in_order : bool
+        Of a Trace: no message overtakes another.
+    period_ms : float, optional
+        Milliseconds of a tick.
+
+    Returns
+    -------
+    Channel or Recorded
+        The channel, or the delays of a recording.
+
+    Examples
+    --------
+    >>> import oldlight as ol
+    >>> ol.testbed.relay_of(ol.ImpairedMDP(ol.instances.dichotomy(1), "constant:1"), None)
+    ConstantDelay(d=1)
+    """
     if link is None:
         return problem.channel
     planned = isinstance(link, Channel) and link.with_period(None) == problem.channel.with_period(None)
@@ -205,7 +295,9 @@ def relay_of(
         return Recorded(link.late, link.lost, in_order)
     if not isinstance(link, Channel):
         raise TypeError(f"link is of type {type(link).__name__}, expected a channel, a Trace or its fit")
-    LinkSampler(problem.behind(link).channel, horizon=problem.horizon, sizes=(problem.n_states, problem.n_actions))  # refused if unfit
+    LinkSampler(
+        problem.behind(link).channel, horizon=problem.horizon, sizes=(problem.n_states, problem.n_actions)
+    )  # refused if unfit
     return link
 
 
@@ -249,34 +341,17 @@ def _heard(pipes: dict[str, Any], role: str, seconds: float) -> Any:
 @contextmanager
 def _processes(setup: Setup) -> Iterator[dict[str, Any]]:
     """The three processes by name, with the pipe to each; gone at the end, whatever happens."""
-    context = get_context("spawn")
-    pipes: dict[str, Any] = {}
-    running: list[Any] = []
+    running: list[Worker] = []
     try:
         for role in ROLES:
-            pipes[role], theirs = context.Pipe()
-            process = context.Process(target=_child, args=(role, setup, theirs), name=f"testbed {role}", daemon=True)
-            process.start()
-            running.append(process)
-            theirs.close()
-        yield pipes
+            running.append(Worker(_child, role, setup, name=f"testbed {role}"))
+        yield {role: worker.pipe for role, worker in zip(ROLES, running, strict=True)}
     finally:
-        for pipe in pipes.values():
-            pipe.close()  # whoever still runs sees the end of its leash
-        for process in running:
-            process.join(1.0)
-            if process.is_alive():
-                process.terminate()
-                process.join(1.0)
-            if process.is_alive():
-                process.kill()
-                process.join()
-            process.close()
+        stop(running)  # whoever still runs sees the end of its leash
 
 
-def _child(role: str, setup: Setup, pipe: Any) -> None:
+def _child(pipe: Any, role: str, setup: Setup) -> None:
     """One process: open a port, say which, begin when told, and report."""
-    signal.signal(signal.SIGINT, signal.SIG_IGN)  # the one that started us hears Ctrl-C, and stops us
     port = Port(Leash(pipe, setup.deadline), setup)
     counts: dict[str, Any] = {}
     try:

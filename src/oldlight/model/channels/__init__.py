@@ -1,9 +1,9 @@
 """How observations travel from the process to the agent: the model of a link.
 
-`channel` has the base of all channels, `delays` those that delay, `losses` those that lose, `delay_law` a delay channel
-written out for one process. `automaton` says what an agent knows of a link that does not depend on the process; `in_order` makes
+`channel` has the base of all channels, `delays` and `empirical` those that delay, `losses` those that lose, `delay_law` a delay channel
+written out for one process. `automaton` is what an agent knows of a link that does not depend on the process; `in_order` makes
 it of delays and losses, `hidden` of links with a hidden mode, and `packets`, `fifo`, `age_chain`, `renewal`, `periodic` and
-`held_lag` are such links. What the delay and the loss of a channel mean is said in `delays`.
+`held_lag` are such links. `delays` defines the delay and the loss of a channel.
 """
 
 from oldlight.model.channels.age_chain import AgeChain
@@ -14,11 +14,11 @@ from oldlight.model.channels.delays import (
     CappedDelay,
     ConstantDelay,
     DelayChannel,
-    EmpiricalDelay,
     GeometricDelay,
     HeavyTailedDelay,
     StochasticDelay,
 )
+from oldlight.model.channels.empirical import EmpiricalDelay
 from oldlight.model.channels.fifo import FIFODelay
 from oldlight.model.channels.held_lag import HeldLag
 from oldlight.model.channels.hidden import HiddenLink

@@ -17,11 +17,21 @@ from oldlight.model.channels.pmfs import drawn, pmf_of, written
 class AgeChain(AgeLink):
     """The age of the newest visible observation is a Markov chain.
 
-    kernel: rows m = 0..M; kernel[m][k] = P(next age = k) for k = 0..m, kernel[m][m + 1] = P(nothing newer). A square or wider
-        array with zeros after entry m + 1 of row m, or a list of rows of growing length. Beyond the last row ages 0..M keep
-        their probabilities, and the last entry is that of nothing newer.
-    first: pmf (or {age: probability}) of the link's age at time 0. Age 0, the default: s_0 is seen at once. Age m ≥ 1:
-        nothing of this episode is seen, and the newest message so far was sent m ticks ago.
+    Parameters
+    ----------
+    kernel : array_like, shape (M + 1, ≥ M + 2), or list of rows of growing length
+        kernel[m][k] = P(next age = k) for k = 0..m, kernel[m][m + 1] = P(nothing newer), zeros after it. Beyond the last row the ages 0..M
+        keep their probabilities, and the last entry is that of nothing newer.
+    first : array_like or {age: probability}, optional
+        pmf of the link's age at time 0. Age 0, the default: s_0 is seen at once. Age m ≥ 1: nothing of this episode is seen, and the
+        newest message so far was sent m steps ago.
+
+    Examples
+    --------
+    >>> from oldlight import AgeChain
+    >>> link = AgeChain([[0.8, 0.2], [0.5, 0.3, 0.2]])
+    >>> link.automaton(horizon=10)
+    ChannelAutomaton(2 nodes, 5 ticks, longest delay 1, horizon 10)
     """
 
     def __init__(

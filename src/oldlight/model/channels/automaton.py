@@ -1,16 +1,17 @@
 """What an agent knows of a link that does not depend on the process: an automaton of ages.
 
 At time h = 0..H−1, before it acts, the agent has seen some observations. Because a state is seen whole, the newest visible
-state s_t and the actions since tell everything that older messages tell of the process; h − t is its **age**. What the agent
+state s_t and the actions since hold all that older messages reveal of the process; h − t is its **age**. What the agent
 knows of the link itself is a *node* of the automaton. With the tick from time h to h + 1 the next node is drawn with the
-probabilities of the present one, and the tick says what became visible:
+probabilities of the present one, and the tick carries what became visible:
 
     an age k ≥ 0       the observation of step h + 1 − k is now the newest visible one; it is newer than the one before
     `NOTHING_NEWER`    no newer observation: the age grows by one, or still nothing has been seen
 
 and what the agent sees determines the next node. Where the age alone does not (several nodes share it), a tick also has its `News`: the
-ages of all observations that arrive with it, and of those that are now known to be lost; `follow` finds the node from them. Several nodes may share an age (a late, older message leaves the age alone
-and still tells of the link), and one node may stand for all ages from some age on (a memoryless link whose newest message is
+ages of all observations that arrive with it, and of those that are now known to be lost; `follow` finds the node from them. Several
+nodes may share an age (a late, older message leaves the age alone and still reveals something of the link), and one node may
+stand for all ages from some age on (a memoryless link whose newest message is
 older than its longest delay). Before anything of the episode is seen the age counts from 1 at time 0: an arrival with age k
 at time h + 1 must satisfy k ≤ h + 1 then. `start` is the tick into time 0, from a virtual node before the episode.
 
@@ -62,17 +63,27 @@ class Ticks(NamedTuple):
 
 
 class ChannelAutomaton:
-    """A link that does not depend on the process, for `horizon` steps; see the module's text.
+    """What an agent knows of a link that does not depend on the process, for `horizon` steps; see the module's text.
 
-    nodes: the names of the nodes, any hashable objects, each once.
-    start: the ticks into time 0, a list of (probability, node, age); the age is 0, or NOTHING_NEWER when s_0 is not seen at
-        once. (An age m > 0 means that s_{−m} and the actions since are known: a warm start.)
-    ticks: for each node its list of (probability, node, age); empty for a node that is only reached at the last time.
-    merging: 0, or the total variation within which nodes were merged (see `oldlight.model.channels.hidden`).
+    Parameters
+    ----------
+    nodes : iterable of hashable
+        The names of the nodes, each once.
+    start : iterable of (probability, node, age)
+        The ticks into time 0. The age is 0, or NOTHING_NEWER when s_0 is not seen at once. (An age m > 0 means that s_{−m} and the
+        actions since are known: a warm start.)
+    ticks : iterable of iterables of (probability, node, age)
+        The ticks of each node; empty for a node that is only reached at the last time.
+    horizon : int
+        H.
+    merging : float
+        0, or the total variation within which nodes were merged (see `oldlight.model.channels.hidden`).
 
+    Examples
+    --------
+    >>> from oldlight.model.channels import NOTHING_NEWER, ChannelAutomaton
     >>> every_second = {"now": [(1.0, "later", NOTHING_NEWER)], "later": [(1.0, "now", 0)]}
-    >>> link = ChannelAutomaton.explore([(1.0, "now", 0)], every_second.__getitem__, horizon=10)
-    >>> link
+    >>> ChannelAutomaton.explore([(1.0, "now", 0)], every_second.__getitem__, horizon=10)
     ChannelAutomaton(2 nodes, 2 ticks, longest delay 0, horizon 10)
     """
 
@@ -251,7 +262,9 @@ def _checked_row(
             out[number[target], k] = out.get((number[target], k), 0.0) + float(p)
             for heard in said:
                 if heard in news:
-                    raise ValueError(f"ChannelAutomaton: {name} has two ticks with the same news {tuple(heard)}; they must tell the next node")
+                    raise ValueError(
+                        f"ChannelAutomaton: {name} has two ticks with the same news {tuple(heard)}; they must tell the next node"
+                    )
                 news[News(*heard)] = (float(p), number[target], k)
     total = sum(out.values())
     if abs(total - 1.0) > checks.SUM_TOLERANCE and not (may_be_empty and not row):

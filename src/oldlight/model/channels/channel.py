@@ -16,11 +16,19 @@ if TYPE_CHECKING:
 
 
 class Channel:
-    """Base of all channels: `delay` says how late observations are, `loss` which of them are lost (None: none is).
+    """Base of all channels: `delay` is how late observations are, `loss` which of them are lost (None: none is).
 
     A channel may carry the control period, so that its steps can be read as milliseconds. Two channels are equal if they are of one
     class with the same parameters and the same control period. Derive a channel of your own from `DelayChannel` or `LossChannel`; as
     a ``dataclass(frozen=True, eq=False)`` it is compared in this way, otherwise as you define it (by default it equals itself only).
+
+    Examples
+    --------
+    >>> import oldlight as ol
+    >>> ol.Lossy(ol.ConstantDelay(2), rate=0.1).delay
+    ConstantDelay(d=2)
+    >>> ol.ConstantDelay(2) == ol.ConstantDelay(2).with_period(20)
+    False
     """
 
     period_ms: float | None = None

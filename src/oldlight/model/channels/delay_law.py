@@ -91,12 +91,12 @@ class DelayLaw:
         """The largest δ that an agent can meet while it waits for the observation of step i + 1."""
         return int(np.flatnonzero((self.at_step(self.interarrival, i) > 0).any(axis=(0, 1)))[-1])
 
-    def chance_longer(self, k: int) -> float:
-        """The largest chance, over all ways of acting, that a cap at k changes what the agent sees."""
+    def probability_longer(self, k: int) -> float:
+        """The largest probability, over all ways of acting, that a cap at k changes what the agent sees."""
         H = self.horizon
         if k >= self.max_delay or k >= H:
             return 0.0
-        # worst[d] = the largest chance that some later observation that could still be seen is more than k late
+        # worst[d] = the largest probability that some later observation that could still be seen is more than k late
         worst = np.zeros(k + 1)
         for i in range(H - 2 - k, -1, -1):
             pmf = self.at_step(self.interarrival, i)

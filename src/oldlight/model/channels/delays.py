@@ -24,7 +24,6 @@ Steps are counted from 0 (see `oldlight.model.mdp`).
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -41,19 +40,31 @@ Floats = NDArray[np.float64]
 
 
 class DelayChannel(Channel):
-    """Base of the channels that delay: a subclass says how to write itself out as a `DelayLaw`."""
+    """Base of the channels that delay: a subclass defines `law(horizon, n_states, n_actions)`, which returns a `DelayLaw`.
+
+    Examples
+    --------
+    >>> import oldlight as ol
+    >>> isinstance(ol.GeometricDelay(0.5), ol.DelayChannel)
+    True
+    >>> ol.GeometricDelay(0.5).capped(2)
+    CappedDelay(channel=GeometricDelay(p=0.5, first=None), max_delay=2)
+    """
 
     has_delay_law = True
 
     @property
     def delay(self) -> DelayChannel:
+        """The channel itself."""
         return self
 
     @property
     def loss(self) -> None:
+        """None: nothing is lost."""
         return None
 
     def law(self, horizon: int, n_states: int, n_actions: int) -> DelayLaw:
+        """The delay written out for a process of these sizes."""
         raise TypeError(f"{type(self).__name__} does not define law(horizon, n_states, n_actions)")
 
     def automaton(self, horizon: int) -> ChannelAutomaton:
@@ -61,7 +72,7 @@ class DelayChannel(Channel):
         return in_order_automaton(self.law(horizon, *self._sizes()))
 
     def _sizes(self) -> tuple[int, int]:
-        """The states and actions for which the law is told apart."""
+        """The states and actions for which the law differs."""
         return 1, 1
 
     def capped(self, max_delay: int) -> DelayChannel:
@@ -80,7 +91,7 @@ class DelayChannel(Channel):
             object.__setattr__(self, name, value)
 
 
-def _write_out(first: Floats, interarrival: Floats, H: int, S: int, A: int, *, who: str) -> DelayLaw:
+def write_out(first: Floats, interarrival: Floats, H: int, S: int, A: int, *, who: str) -> DelayLaw:
     """Broadcast to (H, S, A, K) without copying, and fold what exceeds H into H."""
     shape = (1,) * max(0, 4 - interarrival.ndim) + interarrival.shape
     for axis, name, size in ((0, "steps", H), (1, "states", S), (2, "actions", A)):
@@ -121,7 +132,7 @@ class ConstantDelay(DelayChannel):
     def law(self, horizon: int, n_states: int, n_actions: int) -> DelayLaw:
         first = np.zeros(min(self.d, horizon) + 1)
         first[-1] = 1.0
-        return _write_out(first, np.ones(1), horizon, n_states, n_actions, who="ConstantDelay")
+        return write_out(first, np.ones(1), horizon, n_states, n_actions, who="ConstantDelay")
 
 
 class StochasticDelay(DelayChannel):
@@ -152,7 +163,7 @@ class StochasticDelay(DelayChannel):
         )
 
     def law(self, horizon: int, n_states: int, n_actions: int) -> DelayLaw:
-        return _write_out(self.first, self.interarrival, horizon, n_states, n_actions, who=type(self).__name__)
+        return write_out(self.first, self.interarrival, horizon, n_states, n_actions, who=type(self).__name__)
 
     def _sizes(self) -> tuple[int, int]:
         shape = (1, 1, 1, *self.interarrival.shape)
@@ -163,8 +174,8 @@ class StochasticDelay(DelayChannel):
 
     def __repr__(self) -> str:
         shape, first = self.interarrival.shape, np.round(self.first, 6).tolist()
-        shown = np.round(self.interarrival, 6).tolist() if len(shape) == 1 else f"<array {shape}>"
-        return f"StochasticDelay({shown}, first={first})"
+        table = np.round(self.interarrival, 6).tolist() if len(shape) == 1 else f"<array {shape}>"
+        return f"StochasticDelay({table}, first={first})"
 
 
 @dataclass(frozen=True, eq=False)
@@ -183,7 +194,7 @@ class _IndependentDelay(DelayChannel):
         pmf = np.append(tail[:-1] - tail[1:], tail[-1])  # the last entry holds all of Δ ≥ H
         first = self._first()
         start = pmf if isinstance(first, str) else np.array([1.0] if first is None else first)
-        return _write_out(start, pmf, horizon, n_states, n_actions, who=type(self).__name__)
+        return write_out(start, pmf, horizon, n_states, n_actions, who=type(self).__name__)
 
 
 def _check_first(who: str, first: Any) -> Any:
@@ -231,7 +242,23 @@ class GeometricDelay(_IndependentDelay):
 
 @dataclass(frozen=True, eq=False)
 class HeavyTailedDelay(_IndependentDelay):
-    """P(Δ ≥ k) = (1 + k/scale)^(−alpha): a Lomax (Pareto II) law in whole steps; its mean is infinite for alpha ≤ 1."""
+    """P(Δ ≥ k) = (1 + k/scale)^(−alpha): a Lomax (Pareto II) law in whole steps; its mean is infinite for alpha ≤ 1.
+
+    Parameters
+    ----------
+    alpha : float
+        Exponent of the tail, > 0.
+    scale : float
+        In steps, > 0.
+    first : array_like, "same" or None
+        The pmf of d_0 (seen at once if None), or "same" for the law of Δ.
+
+    Examples
+    --------
+    >>> from oldlight import HeavyTailedDelay
+    >>> HeavyTailedDelay(1.5).law(horizon=3, n_states=1, n_actions=1).interarrival.round(3).ravel().tolist()
+    [0.646, 0.161, 0.067, 0.125]
+    """
 
     alpha: float
     scale: float = 1.0
@@ -248,7 +275,21 @@ class HeavyTailedDelay(_IndependentDelay):
 
 @dataclass(frozen=True, eq=False)
 class BernoulliDelay(DelayChannel):
-    """The paper's experiment: d_0 = 0, Δ ∈ {0, 1} with P(Δ = 0) = p_zero for the first `steps` steps, 0 afterwards."""
+    """The paper's experiment: d_0 = 0, Δ ∈ {0, 1} with P(Δ = 0) = p_zero for the first `steps` steps, Δ = 0 afterwards.
+
+    Parameters
+    ----------
+    p_zero : float
+        Probability that the delay does not grow, in [0, 1].
+    steps : int
+        How many steps the delay may grow for.
+
+    Examples
+    --------
+    >>> from oldlight import BernoulliDelay
+    >>> BernoulliDelay(0.5).law(horizon=10, n_states=1, n_actions=1).max_delay
+    3
+    """
 
     p_zero: float
     steps: int = 3
@@ -261,80 +302,26 @@ class BernoulliDelay(DelayChannel):
         pmf = np.zeros((horizon, 1, 1, 2))
         pmf[..., 0] = 1.0
         pmf[: self.steps] = (self.p_zero, 1.0 - self.p_zero)
-        return _write_out(np.ones(1), pmf, horizon, n_states, n_actions, who="BernoulliDelay")
-
-
-class EmpiricalDelay(DelayChannel):
-    """Laws read off measurements, in whole steps.
-
-    delays: measured delays of a first observation, as samples ``[1, 2, 2, 3]`` or weights ``{1: .31, 2: .59, 3: .10}``.
-    interarrival: measured interarrival times Δ, in the same two forms; if None the delay of an episode stays as it
-    began (the link is slow or fast today). With `interarrival` alone, the first state is seen at once.
-    """
-
-    def __init__(
-        self,
-        delays: Iterable[int] | Mapping[int, float] | None = None,
-        *,
-        interarrival: Iterable[int] | Mapping[int, float] | None = None,
-    ) -> None:
-        if delays is None and interarrival is None:
-            raise ValueError(
-                "EmpiricalDelay needs measured delays or interarrival times, e.g. EmpiricalDelay([1, 2, 2])"
-            )
-        self.first = _histogram("delays", [0] if delays is None else delays)
-        self.interarrival = _histogram("interarrival", [0] if interarrival is None else interarrival)
-
-    @classmethod
-    def from_ms(cls, delays_ms: Iterable[float] | Mapping[float, float], *, period_ms: float) -> EmpiricalDelay:
-        """Measured delays in milliseconds, samples or weights, at a control period of `period_ms`: rounded up to steps."""
-        weights: dict[int, float] = {}
-        for delay, weight in _pairs("delays_ms", delays_ms):
-            late = steps_of(delay, period_ms)
-            weights[late] = weights.get(late, 0.0) + weight
-        return cls(weights).with_period(period_ms)
-
-    def law(self, horizon: int, n_states: int, n_actions: int) -> DelayLaw:
-        return _write_out(self.first, self.interarrival, horizon, n_states, n_actions, who="EmpiricalDelay")
-
-    def _parameters(self) -> tuple[Any, ...]:
-        return (self.interarrival.shape, self.interarrival.tobytes(), self.first.tobytes())
-
-    def __repr__(self) -> str:
-        shown = [
-            "{" + ", ".join(f"{k}: {p:.6g}" for k, p in enumerate(pmf) if p > 0) + "}"
-            for pmf in (self.first, self.interarrival)
-        ]
-        return f"EmpiricalDelay({shown[0]}, interarrival={shown[1]})"
-
-
-LONGEST = 10**6  # steps: a longer measured delay is a mistake of units
-
-
-def _pairs(name: str, values: Any) -> list[tuple[Any, float]]:
-    """Samples or weights as (value, weight) pairs."""
-    if not isinstance(values, Iterable):
-        raise ValueError(
-            f"EmpiricalDelay: {name} is {values!r}, expected samples [1, 2, 2] or weights {{1: .3, 2: .7}}"
-        )
-    pairs = list(values.items()) if isinstance(values, Mapping) else [(v, 1.0) for v in values]
-    if not pairs:
-        raise ValueError(f"EmpiricalDelay: {name} is empty; expected at least one measurement")
-    return [(k, checks.real(f"EmpiricalDelay: {name}[{k}]", w)) for k, w in pairs]
-
-
-def _histogram(name: str, values: Iterable[int] | Mapping[int, float]) -> Floats:
-    pairs = _pairs(name, values)
-    steps = [checks.whole(f"EmpiricalDelay: {name}: a measured value", k, most=LONGEST) for k, _ in pairs]
-    weights = [w for _, w in pairs]
-    if min(weights) < 0 or sum(weights) <= 0:
-        raise ValueError(f"EmpiricalDelay: {name}: weights {weights[:6]} must be ≥ 0 and not all 0")
-    return checks.frozen(np.bincount(steps, weights) / sum(weights))
+        return write_out(np.ones(1), pmf, horizon, n_states, n_actions, who="BernoulliDelay")
 
 
 @dataclass(frozen=True, eq=False)
 class CappedDelay(DelayChannel):
-    """Another delay channel with min(d_i, max_delay) in place of d_i."""
+    """Another delay channel with min(d_i, max_delay) in place of d_i.
+
+    Parameters
+    ----------
+    channel : DelayChannel
+        The channel with longer delays.
+    max_delay : int
+        The longest delay that is left, in steps.
+
+    Examples
+    --------
+    >>> from oldlight import CappedDelay, GeometricDelay
+    >>> CappedDelay(GeometricDelay(0.5), 2).law(horizon=10, n_states=1, n_actions=1).max_delay
+    2
+    """
 
     channel: DelayChannel
     max_delay: int

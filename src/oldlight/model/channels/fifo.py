@@ -14,11 +14,22 @@ from oldlight.model.channels.pmfs import drawn, pmf_of, written
 
 
 class FIFODelay(MessageLink):
-    """Each observation takes a delay of its own from `delays` (a pmf or {steps: probability}), but none is delivered before
-    those that were sent earlier; several may be delivered at once, so the delay recovers.
+    """Each observation takes a delay of its own, but none is delivered before those that were sent earlier; several may be delivered at once,
+    so the delay recovers.
 
     At age m the observation of step t + 1 is under way for m steps; with probability g = P(X = m | X ≥ m) it is there at the
     next tick, and with it every later one up to the first that is not: a node is an age.
+
+    Parameters
+    ----------
+    delays : array_like or {steps: probability}
+        The pmf of the delay X.
+
+    Examples
+    --------
+    >>> from oldlight import FIFODelay
+    >>> FIFODelay({0: 0.5, 2: 0.5}).automaton(horizon=10)
+    ChannelAutomaton(3 nodes, 6 ticks, longest delay 2, horizon 10)
     """
 
     def __init__(self, delays: ArrayLike | Mapping[int, float]) -> None:
@@ -31,7 +42,7 @@ class FIFODelay(MessageLink):
 
         def step(node: Any) -> list[Tick]:
             out: list[Tick] = [(float(1.0 - g[node]), node + 1, NOTHING_NEWER)] if g[node] < 1 else []
-            rest = float(g[node])  # the chance that the steps from t + 1 to h + 1 − k are all there
+            rest = float(g[node])  # the probability that the steps from t + 1 to h + 1 − k are all there
             for k in range(node, 0, -1):
                 out.append((rest * float(later[k - 1]), k, k))
                 rest *= float(there[k - 1])

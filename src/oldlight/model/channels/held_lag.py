@@ -16,10 +16,23 @@ from oldlight.model.channels.pmfs import drawn, pmf_of, written
 
 
 class HeldLag(AgeLink):
-    """At each time h the agent is shown the observation of step h − lag, with its time stamp; the lag stays as it was with
-    probability `hold`, otherwise it is drawn anew from `lags`, a pmf or {steps: probability}. While the episode is younger than
-    the lag the buffer shows its oldest entry, s_0, and the lag is known only to be at least h. An old observation that is
-    shown again tells the lag, so several nodes share an age.
+    """At each time h the agent is given the observation of step h − lag, with its time stamp, as the delay buffers of robot simulators do it.
+
+    While the episode is younger than the lag the buffer gives its oldest entry, s_0, and the lag is known only to be at least h. An old
+    observation that is given again reveals the lag, so several nodes share an age.
+
+    Parameters
+    ----------
+    lags : array_like or {steps: probability}
+        The pmf from which the lag is drawn.
+    hold : float
+        Probability that the lag stays as it was; otherwise it is drawn anew.
+
+    Examples
+    --------
+    >>> from oldlight import HeldLag
+    >>> HeldLag({0: 0.5, 2: 0.5}, hold=0.9)
+    HeldLag({0: 0.5, 2: 0.5}, hold=0.9)
     """
 
     draws = 2

@@ -58,7 +58,7 @@ class Representatives:
         self._count += 1
         if self._count > MOST_NODES:
             raise TooLarge(
-                f"a hidden link has more than {MOST_NODES:,} laws of its state to tell apart within this horizon; merge those "
+                f"a hidden link has more than {MOST_NODES:,} laws of its state to distinguish within this horizon; merge those "
                 "within a total variation of ε: automaton(horizon, merging=ε), whose error the certificate then contains"
             )
         return tuple(zip(names, beta.tolist(), strict=True))
@@ -108,12 +108,23 @@ def merging_error(merging: float, rewards: Floats) -> float:
 
 
 class HiddenLink(MessageLink):
-    """Packets behind a link that is in one of a few hidden modes: the observation of step i is sent in mode z_i, and is
-    `delays[z_i, k]` likely to take k steps; what is missing to 1 is lost silently. Packets may overtake each other; each
-    arrival shows its time stamp.
+    """Packets behind a link that is in one of Z hidden modes. They may overtake each other; each arrival carries its time stamp.
 
-    switch: P(z_{i+1} | z_i), shape (Z, Z). delays: shape (Z, K), rows that sum to at most 1. first: the law of z_0; the
-    stationary law of `switch` if None.
+    Parameters
+    ----------
+    switch : array_like, shape (Z, Z)
+        P(z_{i+1} | z_i), the mode in which the observation of step i + 1 is sent.
+    delays : array_like, shape (Z, K)
+        delays[z, k]: the probability that an observation sent in mode z takes k steps; what is missing to 1 is lost, unannounced.
+    first : array_like, shape (Z,), optional
+        Distribution of z_0; the stationary one of `switch` if None.
+
+    Examples
+    --------
+    >>> from oldlight import HiddenLink
+    >>> link = HiddenLink([[0.9, 0.1], [0.3, 0.7]], delays=[[1.0, 0.0], [0.0, 0.8]])
+    >>> link.first.round(6).tolist()
+    [0.75, 0.25]
     """
 
     draws = 2

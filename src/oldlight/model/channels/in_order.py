@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 
 class _Losses:
-    """The chance that step i is seen, and what is known of the loss process after step i was settled."""
+    """The probability that step i is seen, and what is known of the loss process after step i was settled."""
 
     def __init__(self, loss: LossChannel | None, horizon: int, merging: float) -> None:
         self.mode: Any = None  # what is known of the hidden mode before step 0
@@ -38,8 +38,8 @@ class _Losses:
     def outcomes(self, i: int, mode: Any) -> list[tuple[float, bool, Any]]:
         """(probability, seen?, the next mode)."""
         if self.bursts is None:
-            chance = float(self.rates[min(i, len(self.rates) - 1)])
-            return [(chance, True, None), (1.0 - chance, False, None)]
+            arrives = float(self.rates[min(i, len(self.rates) - 1)])
+            return [(arrives, True, None), (1.0 - arrives, False, None)]
         link, out = self.bursts, []
         for seen in (True, False):
             weight = dict(mode)

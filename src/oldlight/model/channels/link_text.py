@@ -54,7 +54,7 @@ LINK_MEANING = {
 
 
 def link_part(text: str, kind: str, rest: str) -> Channel:
-    """The channel that `kind:rest` says."""
+    """The channel that `kind:rest` stands for."""
     form = LINK_FORMS[kind]
     if kind == "ages":
         return AgeChain([[float(number(text, kind, x, form)) for x in row.split(",")] for row in rest.split("/")])
@@ -83,7 +83,7 @@ def number(text: str, kind: str, item: str, form: str) -> Any:
 
 
 def with_loss(text: str, link: Channel, delay: Any, loss: Any) -> Channel:
-    """The whole channel that `text` says, from its link and what else was said: packets may be lost too."""
+    """The whole channel that `text` stands for, from its link and the other parts: packets may be lost too."""
     if delay is None and loss is None:
         return link
     if delay is None and isinstance(link, PacketChannel) and isinstance(loss, Loss) and isinstance(loss.seen, float):

@@ -18,17 +18,26 @@ Floats = NDArray[np.float64]
 
 
 class LossChannel(Channel):
-    """Base of the channels that lose: `arrival_probabilities(H)` are those of each step, `lost` draws what is lost in n episodes."""
+    """Base of the channels that lose: a subclass defines `arrival_probabilities(horizon)`, and `lost` where losses depend on each other.
+
+    Examples
+    --------
+    >>> import oldlight as ol
+    >>> ol.Loss(rate=0.2).independent, ol.BurstyLoss(0.1, 0.5).independent
+    (True, False)
+    """
 
     has_delay_law = True
     independent = True  # is each observation lost independently of the others?
 
     @property
     def delay(self) -> DelayChannel:
+        """A delay of zero steps."""
         return ConstantDelay(0)
 
     @property
     def loss(self) -> LossChannel:
+        """The channel itself."""
         return self
 
     def arrival_probabilities(self, horizon: int) -> Floats:
@@ -48,22 +57,22 @@ class LossChannel(Channel):
         return in_order_automaton(DelayLaw(horizon, np.ones(1), np.ones((1, 1, 1, 1)), horizon), self, merging)
 
     def lost(self, rng: np.random.Generator, horizon: int, n: int) -> NDArray[np.bool_]:
-        """Axes (h, episode)."""
+        """Draw what is lost in n episodes, axes (h, episode)."""
         return rng.random((horizon, n)) >= self.arrival_probabilities(horizon)[:, None]
 
 
-def chances(who: str, seen: ArrayLike | None, rate: ArrayLike | None) -> float | tuple[float, ...]:
+def arrival_probability_of(who: str, seen: ArrayLike | None, rate: ArrayLike | None) -> float | tuple[float, ...]:
     """λ from exactly one of seen = λ and rate = 1 − λ."""
     if (seen is None) == (rate is None):
-        raise ValueError(f"{who} takes exactly one of seen=λ (chance to be seen) and rate=1−λ (chance to be lost)")
+        raise ValueError(f"{who} takes exactly one of seen=λ (arrival probability) and rate=1−λ (loss rate)")
     name, given = ("seen", seen) if rate is None else ("rate", rate)
     values = checks.numbers(f"{who}: {name}", given)  # type: ignore[arg-type]
     if values.ndim > 1 or values.size == 0:
         raise ValueError(f"{who}: {name} has shape {values.shape}; expected one number, or one per step")
     for h, value in enumerate(np.atleast_1d(values)):
         checks.probability(f"{who}: {name}" + (f"[h={h}]" if values.ndim else ""), value)
-    chance = values if rate is None else 1.0 - values
-    return float(chance) if values.ndim == 0 else tuple(float(x) for x in chance)
+    seen = values if rate is None else 1.0 - values
+    return float(seen) if values.ndim == 0 else tuple(float(x) for x in seen)
 
 
 @dataclass(frozen=True, init=False, eq=False)
@@ -92,10 +101,10 @@ class Loss(LossChannel):
         if unnamed:
             given = repr(unnamed[0])
             raise TypeError(
-                f"Loss({given}) does not say what {given} is; write Loss(rate={given}) for the chance to be lost, or "
-                f"Loss(seen={given}) for the chance to be seen"
+                f"Loss({given}) does not say what {given} is; write Loss(rate={given}) for the loss rate, or "
+                f"Loss(seen={given}) for the arrival probability"
             )
-        object.__setattr__(self, "seen", chances("Loss", seen, rate))
+        object.__setattr__(self, "seen", arrival_probability_of("Loss", seen, rate))
 
     def arrival_probabilities(self, horizon: int) -> Floats:
         """λ_h for h = 0..H−1."""
@@ -107,11 +116,24 @@ class Loss(LossChannel):
 
 @dataclass(frozen=True, eq=False)
 class BurstyLoss(LossChannel):
-    """Gilbert–Elliott: the link is good or bad, changes with the given chances each step, and loses accordingly.
+    """Gilbert–Elliott: the link is good or bad, changes at random each step, and loses accordingly.
 
-    to_bad, to_good: the chance to change from good to bad and back; seen_good, seen_bad: the chance to be seen in each. The
-    episode starts with the link in its stationary law. Simulated only: what was lost tells the agent about the link, so the
-    plan would need a belief over the link too.
+    What was lost tells the agent about the link, so a plan holds a belief over the link too (`oldlight.model.channels.hidden`). The episode
+    starts with the link in its stationary distribution.
+
+    Parameters
+    ----------
+    to_bad, to_good : float
+        Probability to change from good to bad, and back, in a step.
+    seen_good, seen_bad : float
+        Arrival probability while the link is good, and bad.
+
+    Examples
+    --------
+    >>> from oldlight import BurstyLoss
+    >>> link = BurstyLoss(to_bad=0.1, to_good=0.4)
+    >>> link.bad, link.arrival_probabilities(2).tolist()
+    (0.2, [0.8, 0.8])
     """
 
     to_bad: float
@@ -128,11 +150,11 @@ class BurstyLoss(LossChannel):
 
     @property
     def bad(self) -> float:
-        """How often the link is bad."""
+        """The stationary probability that the link is bad."""
         return self.to_bad / (self.to_bad + self.to_good)
 
     def arrival_probabilities(self, horizon: int) -> Floats:
-        """The chance to be seen at each step, on average over the link."""
+        """The arrival probability of each step, on average over the link."""
         return np.full(horizon, self.bad * self.seen_bad + (1 - self.bad) * self.seen_good)
 
     def lost(self, rng: np.random.Generator, horizon: int, n: int) -> NDArray[np.bool_]:
@@ -182,7 +204,7 @@ class Lossy(Channel):
         if sum(x is not None for x in (seen, rate, loss)) != 1:
             raise ValueError("Lossy takes exactly one of seen=λ, rate=1−λ and loss=Loss(...) or BurstyLoss(...)")
         if loss is None:
-            loss = Loss(seen=chances("Lossy", seen, rate))
+            loss = Loss(seen=arrival_probability_of("Lossy", seen, rate))
         elif not isinstance(loss, LossChannel):
             raise TypeError(f"Lossy: loss is of type {type(loss).__name__}, expected Loss(...) or BurstyLoss(...)")
         object.__setattr__(self, "delay", delay)

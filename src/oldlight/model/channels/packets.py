@@ -15,13 +15,22 @@ from oldlight.model.channels.pmfs import drawn, pmf_of, written
 
 
 class PacketChannel(MessageLink):
-    """Each observation travels on its own: it is lost silently with probability `lost`, otherwise its delay is drawn from
-    `delays`, a pmf or {steps: probability}. Packets may overtake each other; the newest wins.
+    """Each observation travels on its own; packets may overtake each other, and the newest counts.
 
     The next age is min(K, m + 1) with K drawn afresh from (1 − lost)·delays, whatever the age m: a node is an age, and all
     ages from the longest delay on are one node.
 
-    >>> PacketChannel({0: 0.2, 1: 0.6, 2: 0.2}, lost=0.1)
+    Parameters
+    ----------
+    delays : array_like or {steps: probability}
+        The pmf of the delay of an observation that arrives.
+    lost : float
+        Probability that it never does; a loss is not announced.
+
+    Examples
+    --------
+    >>> from oldlight import PacketChannel
+    >>> PacketChannel([0.2, 0.6, 0.2], lost=0.1)
     PacketChannel({0: 0.2, 1: 0.6, 2: 0.2}, lost=0.1)
     """
 

@@ -15,7 +15,25 @@ from oldlight.model.channels.messages import MessageLink
 
 @dataclass(frozen=True, eq=False)
 class Periodic(MessageLink):
-    """The steps i = offset, offset + every, offset + 2·every, .. are observed, each `delay` steps late; the others never."""
+    """The steps offset, offset + every, offset + 2·every, .. are observed, each `delay` steps late; the others never.
+
+    Parameters
+    ----------
+    every : int
+        Period of the sensor in steps, ≥ 1.
+    delay : int
+        In steps.
+    offset : int
+        The first step that is observed, in 0..every − 1.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from oldlight import Periodic
+    >>> from oldlight.model.channels.messages import arrivals_of
+    >>> arrivals_of(Periodic(3, delay=1), np.random.default_rng(0), horizon=7, runs=1)[:, 0].tolist()
+    [1, -1, -1, 4, -1, -1, 7]
+    """
 
     every: int
     delay: int = 0  # type: ignore[assignment]  # steps, not the delay part of a channel: it has no delay law

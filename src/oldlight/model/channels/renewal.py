@@ -14,17 +14,26 @@ from oldlight.model.channels.pmfs import pmf_of, written
 
 
 class RenewalLoss(MessageLink):
-    """Observations are seen at once or lost; the number lost between two seen ones is drawn from `lengths`, a pmf or
-    {number: probability}, 0 included. The episode begins as if the observation before s_0 had been seen.
+    """Observations are seen at once or lost; the number lost between two seen ones is drawn independently. `Loss` is the case of geometric
+    lengths. The episode begins as if the observation before s_0 had been seen.
 
-    `Loss` is the case of geometric lengths.
+    Parameters
+    ----------
+    lengths : array_like or {number: probability}
+        The pmf of that number, 0 included.
+
+    Examples
+    --------
+    >>> from oldlight import RenewalLoss
+    >>> RenewalLoss({0: 0.9, 5: 0.1})  # now and then five in a row
+    RenewalLoss({0: 0.9, 5: 0.1})
     """
 
     def __init__(self, lengths: ArrayLike | Mapping[int, float]) -> None:
         self.lengths = pmf_of("RenewalLoss: lengths", lengths)
 
     def automaton(self, horizon: int) -> ChannelAutomaton:
-        end = hazards(self.lengths)  # the chance that a blackout of m observations is over
+        end = hazards(self.lengths)  # the probability that a blackout of m observations is over
 
         def step(node: Any) -> list[Tick]:
             over: Tick = (float(end[node]), 0, 0)

@@ -15,7 +15,7 @@
 and a delay may be followed by "+cap:k": no delay is longer than k. `channel_of` also takes the same as data, `{"kind": "constant", "d": 2}`;
 `channel_data` writes any channel as such a mapping of plain JSON values, and channel_of(channel_data(c)) == c.
 
-Measured links belong to a package above this one: `MEASURED` says which function makes them, and it is imported when it is named.
+Measured links belong to a package above this one: `MEASURED` names the function that makes them, and it is imported when it is named.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
-"""A cell: one thing to compute, whose content decides its id and its luck.
+"""A job: one thing to compute, whose content decides its id and its luck.
 
-The *content* of a cell is everything that decides its numbers, as plain JSON values: the problem (a fingerprint of the process's
+The *content* of a job is everything that decides its numbers, as plain JSON values: the problem (a fingerprint of the process's
 arrays, the channel as data, the start, the actuation), who does what with which options, how many episodes, and the seed. Labels,
 file names, the order of a list, the folder and the number of workers are not in it. So
 
@@ -11,9 +11,9 @@ and a result does not depend on what else a study holds, nor on when or where it
 
 The seed comes from the *problem* and the replicate, not from the learner: learners that are compared on one problem see the same
 luck (the same start states, the same uniform draws for the process and the link), which is what makes their difference small
-noise. Since the seed is part of the content, two root seeds never share a cell. Nothing of this depends on order. The number of
+noise. Since the seed is part of the content, two root seeds never share a job. Nothing of this depends on order. The number of
 episodes is not in the seed either: a longer run begins with the luck of the shorter one. A task that takes no seed has none in
-its content, and is one cell whatever the number of seeds.
+its content, and is one job whatever the number of seeds.
 
 Code of one's own (`module:name`) is part of the content by a fingerprint of its file: an edited learner is another learner, and
 its old results stay where they are.
@@ -46,8 +46,8 @@ class Environment:
 
 
 @dataclass(frozen=True, eq=False)
-class Cell:
-    """One cell of a study. `content` decides `id` and the numbers; `block`, `instance`, `channel`, `label` are for people.
+class Job:
+    """One job of a study. `content` decides `id` and the numbers; `block`, `instance`, `channel`, `label` are for people.
 
     `problem` is the process behind its channel, built once and sent to the worker as it is; `path` is the folder where code of
     one's own is found, None for a study file that names none: then nothing is imported from its folder.
@@ -86,12 +86,12 @@ class Cell:
 
     @property
     def heading(self) -> dict[str, Any]:
-        """What the cell is called in its study."""
+        """What the job is called in its study."""
         names = ("id", "block", "instance", "channel", "kind", "label", "replicate")
         return {name: getattr(self, name) for name in names}
 
     def __repr__(self) -> str:
-        return f"Cell({self.id}: {self.label} on {self.instance} behind {self.channel}, replicate {self.replicate})"
+        return f"Job({self.id}: {self.label} on {self.instance} behind {self.channel}, replicate {self.replicate})"
 
 
 def canonical(content: Any) -> str:
@@ -110,7 +110,7 @@ def fingerprint(*parts: bytes | str) -> str:
 
 
 def id_of(content: Mapping[str, Any]) -> str:
-    """The name of a cell's files."""
+    """The name of a job's files."""
     return fingerprint(canonical(content))[:16]
 
 
@@ -142,7 +142,7 @@ def code_fingerprint(name: str, what: Callable[..., Any]) -> str | None:
 
 
 def chosen(what: Callable[..., Any], options: Mapping[str, Any]) -> dict[str, Any]:
-    """The options that differ from the defaults: an option that says what holds anyway does not make another cell."""
+    """The options that differ from the defaults: an option that says what holds anyway does not make another job."""
     defaults = {name: p.default for name, p in inspect.signature(what).parameters.items()}
     return {k: v for k, v in options.items() if k not in defaults or not _same(defaults[k], v)}
 

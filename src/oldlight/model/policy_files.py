@@ -1,0 +1,66 @@
+"""Saved policies, read back with numpy alone."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from oldlight import files
+from oldlight.model.information import Layout
+from oldlight.model.policies import BlackoutPolicy, TablePolicy
+
+
+def load_policy(path: str | os.PathLike[str]) -> TablePolicy | BlackoutPolicy:
+    """Read a policy that `save` wrote.
+
+    Parameters
+    ----------
+    path : path-like
+        The npz file.
+
+    Returns
+    -------
+    TablePolicy or BlackoutPolicy
+        The policy; a file that is damaged or of another kind is refused (`UnreadableFile`).
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> import oldlight as ol
+    >>> best = ol.solve(ol.ImpairedMDP(ol.instances.sensing_chain(0.8), "constant:1")).policy
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     ol.load_policy(best.save(f"{folder}/best.npz"))
+    TablePolicy(901 information states)
+    """
+    with files.arrays_in(path) as held:
+        kind = held.words("kind", 100)
+        if kind == "oldlight.BlackoutPolicy":
+            n_actions, late = held.numbers("sizes", 2)
+            return BlackoutPolicy(held.array("sequences", "iu", (None, None, None, None)), n_actions, late)
+        if kind != "oldlight.TablePolicy":
+            raise files.UnreadableFile(f"{path}: kind is {kind!r}, expected a saved oldlight policy")
+        H, S, A = held.numbers("sizes", 3)
+        offset = held.array("offset", "iu", (H, None, None)).astype(np.int64)
+        root = held.array("root", "iu", (H,)).astype(np.int64)
+        if "actions" in held:
+            table = {"actions": held.array("actions", "iu", (None,))}
+        else:
+            table = {"action_probabilities": held.array("chances", "f", (None, A))}
+        size = len(next(iter(table.values())))
+        for name, good in places(offset, root, S, A, size):
+            if not good:
+                raise ValueError(f"{name!r} does not fit a table of {size} information states")
+        return TablePolicy(Layout(H, S, A, offset, root, size), **table)
+
+
+def places(offset: NDArray[Any], root: NDArray[Any], S: int, A: int, size: int) -> Iterator[tuple[str, bool]]:
+    """The places of blocks in a table (see `Layout`) by name, and whether each block ends before the table does."""
+    m, h = np.arange(offset.shape[1]), np.arange(len(root))
+    with np.errstate(over="ignore"):
+        block_ends, root_ends = offset + S * float(A) ** m[:, None], root + float(A) ** h
+    yield "offset", bool(((block_ends <= size) | (offset < 0)).all())
+    yield "root", bool(((root_ends <= size) | (root < 0)).all())

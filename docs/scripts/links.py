@@ -58,7 +58,11 @@ def messages(link: Any, arrivals: list[int], ages: list[int]) -> list[str]:
             out.append(line("old" if when - ages[when] > i else "way", at(i), TOP, at(when), BOTTOM - 5))
         elif not isinstance(link, AgeLink | ol.Periodic):  # what those never show was not sent
             x, y = at(i + 0.28), TOP + 30
-            out += [line("lost", at(i), TOP, x, y), line("lost", x - 5, y - 5, x + 5, y + 5), line("lost", x - 5, y + 5, x + 5, y - 5)]
+            out += [
+                line("lost", at(i), TOP, x, y),
+                line("lost", x - 5, y - 5, x + 5, y + 5),
+                line("lost", x - 5, y + 5, x + 5, y - 5),
+            ]
     return out
 
 
@@ -73,7 +77,9 @@ def picture(link: Any, seed: int) -> str:
         parts.append(f'<circle class="{"sent" if sent else "none"}" cx="{at(i):g}" cy="{TOP}" r="4"/>')
         parts.append(f'<text x="{at(i):g}" y="{TOP - 12}" text-anchor="middle">{i}</text>')
         parts.append(f'<circle class="{"seen" if ages[i] >= 0 else "none"}" cx="{at(i):g}" cy="{BOTTOM}" r="5"/>')
-        parts.append(f'<text x="{at(i):g}" y="{BOTTOM + 28}" text-anchor="middle">{ages[i] if ages[i] >= 0 else "–"}</text>')
+        parts.append(
+            f'<text x="{at(i):g}" y="{BOTTOM + 28}" text-anchor="middle">{ages[i] if ages[i] >= 0 else "–"}</text>'
+        )
     for y, word in ((TOP - 12, "time"), (TOP + 4, "process"), (BOTTOM + 4, "agent"), (BOTTOM + 28, "age")):
         parts.append(f'<text x="6" y="{y}">{word}</text>')
     begin = f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {WIDTH} {HEIGHT}" width="{WIDTH}" height="{HEIGHT}" role="img">'

@@ -101,8 +101,8 @@ class NodeFollower:
         node = self.automaton.follow(self.node, age, news)
         if node is None:
             raise ValueError(
-                f"at time {self.h} the observations of steps {list(arrived)} arrive, which {self.automaton!r} cannot do after what was "
-                "heard before; is this the link that was planned for?"
+                f"at time {self.h} the observations of steps {list(arrived)} arrive, which cannot be after what was heard before; is this "
+                f"the link that was planned for? {self.automaton!r}"
             )
         self.node, self.newest = node, max(step, self.newest)
         return node

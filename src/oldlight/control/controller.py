@@ -54,6 +54,7 @@ from oldlight.model.episode import Episode
 from oldlight.model.information import Information
 from oldlight.model.policies import Policy
 from oldlight.model.problem import ImpairedMDP, checked_problem
+from oldlight.random_streams import Seed, seed_number
 
 LEAP = 100_000  # ticks that may be skipped at once
 
@@ -70,7 +71,7 @@ class Controller:
         asked at every tick.
     skipped : int, optional
         What the process does at a tick that nobody decided: this action, or if None the action before (the first, before any).
-    seed : int, optional
+    seed : int, SeedSequence or Generator
         Random seed for a policy that randomises.
 
     Examples
@@ -85,13 +86,11 @@ class Controller:
     'left'
     """
 
-    def __init__(
-        self, problem: ImpairedMDP, policy: Policy, *, skipped: int | None = None, seed: int | None = None
-    ) -> None:
+    def __init__(self, problem: ImpairedMDP, policy: Policy, *, skipped: int | None = None, seed: Seed = 0) -> None:
         self._prepare(tables_of(problem, policy), policy, skipped, seed)
 
     @classmethod
-    def load(cls, path: str | os.PathLike[str], *, skipped: int | None = None, seed: int | None = None) -> Controller:
+    def load(cls, path: str | os.PathLike[str], *, skipped: int | None = None, seed: Seed = 0) -> Controller:
         """A controller from a file that `save` wrote, ready for its first episode."""
         controller = cls.__new__(cls)
         controller._prepare(Tables.load(path), None, skipped, seed)
@@ -101,13 +100,13 @@ class Controller:
         """Write the plan (not what has happened so far) as one npz file."""
         return self.tables.save(path)
 
-    def _prepare(self, tables: Tables, policy: Any, skipped: int | None, seed: int | None) -> None:
+    def _prepare(self, tables: Tables, policy: Any, skipped: int | None, seed: Seed) -> None:
         self.tables = tables
         self._skipped = None if skipped is None else checks.whole("skipped", skipped, most=tables.n_actions - 1)
         self._actuation = len(tables.pending)
         self._end = tables.horizon if tables.hold < 0 else None  # of the steps that can be acted on
         self._report = Report()
-        self._chooser = chooser(tables, policy, self._report, random.Random(seed))
+        self._chooser = chooser(tables, policy, self._report, random.Random(seed_number(seed)))
         self._memory = self._chooser.memory
         self._again = False  # is the current tick the one just decided?
         self._begun = tables.warmup == 0
@@ -271,7 +270,7 @@ class Controller:
     def _before_the_episode(self, step: Any) -> bool:
         """Is it a message of before the episode, which tells a policy of nodes something of the link?"""
         follows = isinstance(self._memory, LinkMemory)
-        return follows and isinstance(step, int | np.integer) and not isinstance(step, bool) and -LEAP <= step < 0
+        return follows and type(step) is not bool and isinstance(step, int | np.integer) and -LEAP <= int(step) < 0
 
     def _begun_step(self, name: str, step: Any) -> int:
         """A step that has begun: −warmup up to the current tick; after the last decision, up to the last step."""

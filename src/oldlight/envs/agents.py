@@ -29,6 +29,7 @@ from oldlight.model.link_information import LinkInformation, NodeFollower
 from oldlight.model.mdp import TabularMDP
 from oldlight.model.policies import Policy, as_probabilities, not_a_policy
 from oldlight.model.problem import ImpairedMDP
+from oldlight.random_streams import Seed, seed_number
 from oldlight.simulation.link_episodes import by_automaton
 
 Floats = NDArray[np.float64]
@@ -159,7 +160,7 @@ def learn_in(
     learner: LearnerLike,
     episodes: int,
     *,
-    seed: int,
+    seed: Seed = 0,
     problem: ImpairedMDP | None = None,
     failure: float = 0.1,
 ) -> Floats:
@@ -173,7 +174,7 @@ def learn_in(
         As `oldlight.learn` takes it.
     episodes : int
         How many.
-    seed : int
+    seed : int, SeedSequence or Generator
         Random seed.
     problem : ImpairedMDP, optional
         What the learner knows about (but its transitions); by default that of the environment's own table.
@@ -195,18 +196,19 @@ def learn_in(
     K = checks.whole("episodes", episodes, least=1)
     stage = _Stage(env, problem)
     of = stage.problem
-    streams = [np.random.default_rng([checks.whole("seed", seed), k]) for k in range(2)]
+    number = seed_number(seed)
+    streams = [np.random.default_rng([number, k]) for k in range(2)]
     layout = None if of.arrival_probability is not None else Layout.of(of)
     learner.start(Setting.of(of, K, checks.probability("failure", failure), layout), streams[0])
     returns = np.zeros(K)
     for k in range(K):
-        returns[k], revealed = stage.play(current_policy(learner, of.n_actions), streams[1], seed if k == 0 else None)
+        returns[k], revealed = stage.play(current_policy(learner, of.n_actions), streams[1], number if k == 0 else None)
         learner.see(stage.episode(revealed))
     return returns
 
 
 def play(
-    env: gym.Env[Any, Any], policy: Policy, episodes: int, *, seed: int, problem: ImpairedMDP | None = None
+    env: gym.Env[Any, Any], policy: Policy, episodes: int, *, seed: Seed = 0, problem: ImpairedMDP | None = None
 ) -> Floats:
     """Play a policy in an environment.
 
@@ -218,7 +220,7 @@ def play(
         A function of what is known.
     episodes : int
         How many.
-    seed : int
+    seed : int, SeedSequence or Generator
         Random seed.
     problem : ImpairedMDP, optional
         That of the environment's own table if None.
@@ -237,10 +239,11 @@ def play(
     """
     if not hasattr(policy, "probabilities"):
         raise not_a_policy(policy)
-    stage, rng = _Stage(env, problem), np.random.default_rng([checks.whole("seed", seed), 1])
+    number = seed_number(seed)
+    stage, rng = _Stage(env, problem), np.random.default_rng([number, 1])
     return np.array(
         [
-            stage.play(policy, rng, seed if k == 0 else None)[0]
+            stage.play(policy, rng, number if k == 0 else None)[0]
             for k in range(checks.whole("episodes", episodes, least=1))
         ]
     )

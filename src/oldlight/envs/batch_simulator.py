@@ -19,8 +19,9 @@ from numpy.typing import NDArray
 
 from oldlight.model.channels.losses import BurstyLoss, Loss
 from oldlight.model.channels.messages import AgeLink
+from oldlight.model.channels.pmfs import running_sums
 from oldlight.model.problem import ImpairedMDP
-from oldlight.simulation.episodes import cumulative_of, successor_sums
+from oldlight.simulation.episodes import successor_sums
 from oldlight.simulation.link_sampler import LinkSampler, ManyLinks
 
 Ints = NDArray[np.int64]
@@ -35,8 +36,9 @@ class BatchSimulator:
     def __init__(self, problem: ImpairedMDP, n: int, *, late_rewards: bool, places: int) -> None:
         self.problem, self.n, self.places = problem, n, places
         H, mdp = problem.horizon, problem.mdp
+        self.links: ManyLinks | None
         link, first, self.links = self._law() if problem.has_delay_law else self._told()
-        self._start = cumulative_of(problem.initial), first, np.array(problem.pending, dtype=np.int64)
+        self._start = running_sums(problem.initial), first, np.array(problem.pending, dtype=np.int64)
         self.model = self._kernels.Model(
             *successor_sums(mdp), np.array(mdp.rewards), *link, problem.warmup, problem.actuation, late_rewards,
         )  # fmt: skip
@@ -59,8 +61,8 @@ class BatchSimulator:
             seen[:] = loss.arrival_probabilities(H)
         elif isinstance(loss, BurstyLoss):
             seen[0], seen[1], modes = loss.seen_good, loss.seen_bad, (loss.bad, loss.to_bad, loss.to_good)
-        link = (cumulative_of(law.interarrival), seen, *modes, loss is not None, True, law.longest_delay)
-        return link, cumulative_of(law.first), None
+        link = (running_sums(law.interarrival), seen, *modes, loss is not None, True, law.longest_delay)
+        return link, running_sums(law.first), None
 
     def _told(self) -> tuple[tuple[Any, ...], NDArray[np.float64], ManyLinks]:
         """A link without a delay law, which is played beside the compiled loop."""

@@ -170,7 +170,7 @@ class ImpairedObservation(gym.Wrapper[Any, Any, Any, Any], RecordConstructorArgs
     # -- episodes -----------------------------------------------------------------------------------------------
 
     def reset(self, *, seed: int | None = None, options: dict[str, Any] | None = None) -> tuple[Any, dict[str, Any]]:
-        """A new episode: nothing of the last one is left. A seed decides the link's luck too; options["channel"] is a new channel."""
+        """A new episode: nothing of the last one is left. A seed decides what the link draws too; options["channel"] is a new channel."""
         self._heed(wrappers_around(self), options)
         if seed is not None or self._rng is None:
             self._rng = np.random.Generator(np.random.SFC64(np.random.SeedSequence(seed, spawn_key=(STREAM,))))

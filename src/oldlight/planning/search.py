@@ -168,7 +168,10 @@ class AgeSearch:
         wanted = [kernels.BLOCK, kernels.CODE, kernels.STATE, kernels.LOW_ACTION, kernels.BELIEF, kernels.BELIEF_SIZE]
         rows = self._graph.whole[: self.states, wanted]
         last = self._begin[-2]  # blocks of time H, after the last action
-        corners, laws, at, size = [], [], list[NDArray[np.int64]](), 0
+        corners: list[tuple[int, ...]] = []
+        laws: list[tuple[int, ...]] = []
+        at: list[NDArray[np.int64]] = []
+        size = 0
         for block, code, s, a, first, n in rows[(rows[:, 3] >= 0) & (rows[:, 0] < last)].tolist():
             if s >= 0:
                 corners.append((block, code, s, a))

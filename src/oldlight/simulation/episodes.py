@@ -23,7 +23,7 @@ from numpy.typing import NDArray
 
 from oldlight import checks, drawing
 from oldlight.machine import thread_count
-from oldlight.model.channels.pmfs import running_sums as cumulative_of
+from oldlight.model.channels.pmfs import running_sums
 from oldlight.model.information import Information, Layout, same_layout
 from oldlight.model.link_information import PolicyOfNodes
 from oldlight.model.mdp import TabularMDP
@@ -254,10 +254,10 @@ class World:
         H, A = problem.horizon, problem.n_actions
         self.index, self.cumulative = successor_sums(mdp)
         self.rewards = np.array(mdp.rewards)
-        self.initial = cumulative_of(problem.initial)
+        self.initial = running_sums(problem.initial)
         self.first, self.links, self.longest_delay = (
-            cumulative_of(law.first),
-            cumulative_of(law.interarrival),
+            running_sums(law.first),
+            running_sums(law.interarrival),
             law.longest_delay,
         )
         self.draws_link = self.links.shape[3] > 1 or len(self.first) > 1
@@ -369,7 +369,7 @@ class World:
                 info = Information(h, t, int(states[warmup + t, e]), queue, waited)
             cumulative = known.get(info)
             if cumulative is None:
-                cumulative = known[info] = cumulative_of(probabilities_at(self.problem, policy, info))
+                cumulative = known[info] = running_sums(probabilities_at(self.problem, policy, info))
             chosen[e] = np.searchsorted(cumulative, u[e], side="right")
         return chosen
 
@@ -385,7 +385,7 @@ def successor_sums(mdp: TabularMDP) -> tuple[Ints, Floats]:
         order = np.argsort(-step.weight, axis=1, kind="stable")  # likely successors are found first
         n = order.shape[1]
         index[i, :, :n] = np.take_along_axis(step.index, order, axis=1)
-        cumulative[i, :, :n] = cumulative_of(np.take_along_axis(step.weight, order, axis=1))
+        cumulative[i, :, :n] = running_sums(np.take_along_axis(step.weight, order, axis=1))
     return index, cumulative
 
 

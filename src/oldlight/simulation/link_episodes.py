@@ -18,6 +18,7 @@ from numpy.typing import NDArray
 
 from oldlight.model.channels.automaton import NOTHING_NEWER, SILENCE, News
 from oldlight.model.channels.messages import NEVER, AgeLink, SteppedLink
+from oldlight.model.channels.pmfs import running_sums
 from oldlight.model.link_information import LinkInformation, PolicyOfNodes
 from oldlight.model.policies import (
     BlackoutPolicy,
@@ -29,7 +30,7 @@ from oldlight.model.policies import (
     not_a_policy,
 )
 from oldlight.model.problem import ImpairedMDP
-from oldlight.simulation.episodes import CHUNK, Simulation, cumulative_of, successor_sums
+from oldlight.simulation.episodes import CHUNK, Simulation, successor_sums
 
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
@@ -68,7 +69,7 @@ class LinkEpisodes:
         check_policy(problem, policy)
         self.problem, self.policy = problem, policy
         self.index, self.cumulative = successor_sums(problem.mdp)
-        self.initial = cumulative_of(problem.initial)
+        self.initial = running_sums(problem.initial)
         self._known: dict[LinkInformation, Floats] = {}
 
     def play(self, seed: int, chunk: int, n: int) -> tuple[Any, ...]:
@@ -116,7 +117,7 @@ class LinkEpisodes:
             info = LinkInformation(h, names[node], step if seen else None, s if seen else None, queue)
             law = self._known.get(info)
             if law is None:
-                law = self._known[info] = cumulative_of(decide(self.problem, self.policy, info))
+                law = self._known[info] = running_sums(decide(self.problem, self.policy, info))
             laws[i] = law
         return np.asarray((laws[inverse] <= u[:, None]).sum(axis=1))
 

@@ -31,7 +31,7 @@ from oldlight.model.channels import Channel, ChannelAutomaton
 from oldlight.model.channels.delay_law import DelayLaw
 from oldlight.model.channels.losses import BurstyLoss, Loss
 from oldlight.model.channels.messages import AgeLink, SteppedLink
-from oldlight.simulation.episodes import cumulative_of
+from oldlight.model.channels.pmfs import running_sums
 
 Ints = NDArray[np.int64]
 STEPS = 64  # a law is first written out for this many
@@ -208,7 +208,7 @@ class ByAutomaton(AgeLink):
         ages, after = np.empty_like(h), np.empty_like(h)
         for e, (now, n) in enumerate(zip(h.tolist(), link.tolist(), strict=True)):
             row = self._automaton.row(-1 if now == 0 else n - 1)
-            sums = cumulative_of(np.array([p for p, _, _ in row]))
+            sums = running_sums(np.array([p for p, _, _ in row]))
             _, node, ages[e] = row[int(np.searchsorted(sums, u[0, e], side="right"))]
             after[e] = node + 1
         return ages, after
@@ -349,5 +349,5 @@ class LawSampler:
 
 def _row(pmf: NDArray[np.float64]) -> Any:
     """Running sums to look a draw up in: a list where that is quicker."""
-    sums = cumulative_of(pmf)
+    sums = running_sums(pmf)
     return sums.tolist() if len(sums) <= 4096 else sums

@@ -58,7 +58,7 @@ class Setup:
     tries: int = 40
 
     def generator(self, purpose: int, episode: int) -> np.random.Generator:
-        """The luck of one process in one episode."""
+        """The random stream of one process in one episode."""
         return np.random.default_rng(np.random.SeedSequence(self.seed, spawn_key=(purpose, episode)))
 
     def tick_time(self, begin: float, episode: int, h: float) -> float:

@@ -66,17 +66,20 @@ def rng() -> np.random.Generator:
     return np.random.default_rng(20261115)
 
 
+def inline_engine(name: str, jobs: Any, settings: Any, workers: int, scheduler: Any) -> Iterator[Any]:
+    """An engine of studies that does the jobs in this process, for `oldlight.studies.runner._engine`."""
+    from oldlight.studies.work import PackedJob, perform
+
+    for job in jobs:
+        yield perform(PackedJob.of(job), settings)
+
+
 @pytest.fixture
 def inline(monkeypatch: pytest.MonkeyPatch) -> None:
     """The jobs of a study are done in this process: what is tested is not the engine."""
     from oldlight.studies import runner
-    from oldlight.studies.work import Event, PackedJob, RunSettings, perform
 
-    def engine(name: str, jobs: Any, settings: RunSettings, workers: int, scheduler: Any) -> Iterator[Event]:
-        for job in jobs:
-            yield perform(PackedJob.of(job), settings)
-
-    monkeypatch.setattr(runner, "_engine", engine)
+    monkeypatch.setattr(runner, "_engine", inline_engine)
 
 
 @pytest.fixture

@@ -22,11 +22,11 @@ class EpsilonGreedy:
         self.answers = ol.FunctionPolicy(self.act, setting.n_actions)
 
     def act(self, info: Information) -> np.ndarray:
-        chances = np.full(self.setting.n_actions, self.epsilon / self.setting.n_actions)
+        mixed = np.full(self.setting.n_actions, self.epsilon / self.setting.n_actions)
         if self.plan is None:
-            return np.full_like(chances, 1 / len(chances))
-        chances[self.plan.action(info)] += 1 - self.epsilon
-        return chances
+            return np.full_like(mixed, 1 / len(mixed))
+        mixed[self.plan.action(info)] += 1 - self.epsilon
+        return mixed
 
     def policy(self) -> ol.FunctionPolicy:
         return self.answers  # the same object until the next plan, so that it is valued only once

@@ -73,7 +73,7 @@ def paired(found: Sequence[Result], one: str, other: str) -> str:
 def parts(block: dict[str, list[Result]]) -> dict[str, str]:
     """What docs/paper.md shows of the blocks that are there, by the name of its marks."""
     cells = {r.id for found in block.values() for r in found}
-    made = {"cells": f"{len(cells)} cells.", "statements": markdown(*as_rows(statements()))}
+    made = {"cells": f"{len(cells)} jobs.", "statements": markdown(*as_rows(statements()))}
     if all(name in block for name in ("figure", "printed", "known law", "fixed D")):
         figure, grown = block["figure"], growth(block["figure"], block["fixed D"])
         made |= {

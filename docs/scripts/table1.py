@@ -112,44 +112,54 @@ def full_plan(x: Chain, rewards: Floats) -> tuple[Floats, NDArray[np.int64]]:
     return v, plan
 
 
-def model_of(x: Chain, start: str, delay: int | None, p_zero: float) -> AugmentedMDP:
-    """The past-reward twin of the chain behind a constant delay, or behind Bernoulli waits (delay None)."""
+def kind_of(start: str, delay: int | None) -> str:
+    """What the agent knows at first: "warm" (a known past), "unseen" (nothing) or "seen" (the first state)."""
+    if delay and start in ("past", "uniform, unseen"):
+        return "warm" if start == "past" else "unseen"
+    return "seen"
+
+
+def model_of(x: Chain, kind: str, delay: int | None, p_zero: float) -> AugmentedMDP:
+    """The past-reward twin of the chain behind a constant delay, or behind Bernoulli waits (delay None); the first state is uniform."""
     channel: ol.channels.Channel
     if delay is None:
         channel = ol.BernoulliDelay(p_zero, steps=3)
-    elif start in ("past", "uniform, unseen"):
+    elif kind != "seen":
         channel = ol.ConstantDelay(delay)
     else:  # the first state is seen at once, all others d late
         waits = np.zeros((H, 1, 1, delay + 1))
         waits[0, ..., delay] = waits[1:, ..., 0] = 1.0
         channel = ol.StochasticDelay(waits, first=[1.0])
-    warm = ol.WarmStart() if start == "past" and delay else None
-    mdp = ol.TabularMDP(x.P, x.R, horizon=H, initial=FIRST.get(start, FIRST["uniform"]))
-    return past_reward(ol.ImpairedMDP(mdp, channel, start=warm))
+    mdp = ol.TabularMDP(x.P, x.R, horizon=H, initial=FIRST["uniform"])
+    return past_reward(ol.ImpairedMDP(mdp, channel, start=ol.WarmStart() if kind == "warm" else None))
 
 
-def first_law(model: AugmentedMDP, x: Chain) -> Floats:
+def first_law(x: Chain, kind: str, start: str, delay: int) -> Floats:
     """The law of the first information state, actions of the past drawn by their share of the five."""
-    warmup = model.problem.warmup
-    if not warmup:
-        return model.initial
-    law = np.full(S, 1 / S)
-    for _ in range(warmup):
+    if kind == "unseen":
+        return np.ones(1)
+    law = FIRST.get(start, FIRST["uniform"])
+    for _ in range(delay if kind == "warm" else 0):
         law = np.kron(law, x.share)
-    first = np.zeros(model.size)
-    (segment,) = (y for y in model.segments if y.h == 0)
-    first[segment.offset : segment.offset + segment.size] = law
-    return first
+    return law
 
 
 def tied(model: AugmentedMDP, rewards: Floats) -> NDArray[np.bool_]:
-    """[i, a]: is a among the best actions of state i, if these are the rewards?"""
-    v = np.zeros(model.size)
+    """[i, a, k]: is a among the best actions of state i, if these are the rewards [i, a, k]?"""
+    v = np.zeros((model.size, rewards.shape[-1]))
     q = rewards
     for _ in range(model.horizon):
         q = rewards + (model.transitions @ v).reshape(rewards.shape)
         v = q.max(axis=1)
     return q >= v[:, None] - 1e-12
+
+
+def worth(model: AugmentedMDP, policies: Floats, rewards: Floats) -> Floats:
+    """v[i, k] of each policy [i, a, k] with its rewards [i, a, k]."""
+    paid, v = (policies * rewards).sum(axis=1), np.zeros((model.size, rewards.shape[-1]))
+    for _ in range(model.horizon):
+        v = paid + (policies * (model.transitions @ v).reshape(rewards.shape)).sum(axis=1)
+    return v
 
 
 def stale(model: AugmentedMDP, plan: NDArray[np.int64]) -> Floats:
@@ -163,39 +173,42 @@ def stale(model: AugmentedMDP, plan: NDArray[np.int64]) -> Floats:
 
 
 @cache
-def executed(reading: str, p: float, start: str, delay: int | None, p_zero: float) -> dict[tuple[str, str], float]:
-    """What each executable policy earns, by (policy, account)."""
+def values(reading: str, p: float, kind: str, delay: int | None, p_zero: float) -> dict[tuple[str, str], Floats]:
+    """What each executable policy earns from each first information state, by (policy, account)."""
     x = chain(p, **CHAINS[reading])
-    model = model_of(x, start, delay, p_zero)
-    first, shape, A = first_law(model, x), model.rewards.shape, len(x.share)
-    kept = np.where(model.times[:, None] >= H, 0.0, model.rewards)  # what arrives after the last step is lost
-
-    def worth(policy: Floats, rewards: Floats) -> float:
-        v = np.zeros(model.size)
-        for _ in range(model.horizon):
-            v = (policy * (rewards + (model.transitions @ v).reshape(shape))).sum(axis=1)
-        return float(first @ v)
-
-    best = np.eye(A)[tied(model, model.rewards).argmax(axis=1)]
+    model = model_of(x, kind, delay, p_zero)
+    A, everything = len(x.share), model.rewards
+    kept = np.where(model.times[:, None] >= H, 0.0, everything)  # what arrives after the last step is lost
+    ties = tied(model, np.stack([everything, kept], axis=-1))
+    best, short = np.eye(A)[ties[..., 0].argmax(axis=1)], ties[..., 1]
     idle = best.copy()
     for y in model.segments:
         if y.t is None:
             idle[y.offset : y.offset + y.size] = x.share
-    found = {}
-    for name, policy in zip(POLICIES, (best, stale(model, full_plan(x, rewards_of(x))[1]), idle), strict=True):
-        found[name, "all rewards"] = worth(policy, model.rewards)
-        found[name, "late rewards lost"] = worth(policy, kept)
-    short = tied(model, kept)
     mixed = short * x.share
     chosen = {
         "first": np.eye(A)[short.argmax(axis=1)],
         "last": np.eye(A)[A - 1 - short[:, ::-1].argmax(axis=1)],
         "random": mixed / mixed.sum(axis=1, keepdims=True),
     }
-    found[POLICIES[0], "late rewards lost"] = worth(chosen["first"], kept)
-    for ties, policy in chosen.items():
-        found[POLICIES[0], f"planned without late rewards, ties: {ties}"] = worth(policy, model.rewards)
-    return found
+    plans: dict[tuple[str, str], tuple[Floats, Floats]] = {}
+    for name, policy in zip(POLICIES, (best, stale(model, full_plan(x, rewards_of(x))[1]), idle), strict=True):
+        plans[name, "all rewards"] = (policy, everything)
+        plans[name, "late rewards lost"] = (policy, kept)
+    plans[POLICIES[0], "late rewards lost"] = (chosen["first"], kept)
+    for how, policy in chosen.items():
+        plans[POLICIES[0], f"planned without late rewards, ties: {how}"] = (policy, everything)
+    policies, rewards = (np.stack(parts, axis=-1) for parts in zip(*plans.values(), strict=True))
+    (first,) = (y for y in model.segments if y.h == 0)
+    v = worth(model, policies, rewards)[first.offset : first.offset + first.size]
+    return {key: v[:, k] for k, key in enumerate(plans)}
+
+
+def executed(reading: str, p: float, start: str, delay: int | None, p_zero: float) -> dict[tuple[str, str], float]:
+    """What each executable policy earns, by (policy, account)."""
+    kind, x = kind_of(start, delay), chain(p, **CHAINS[reading])
+    law = first_law(x, kind, start, delay or 0)
+    return {key: float(law @ v) for key, v in values(reading, p, kind, delay, p_zero).items()}
 
 
 def rewards_of(x: Chain, lost: int = 0) -> Floats:

@@ -85,6 +85,8 @@ if TYPE_CHECKING:
     from oldlight.traces import Trace as Trace
     from oldlight.traces import read_trace as read_trace
     from oldlight.traces import wifi as wifi
+    from oldlight.traces.replay import Replay as Replay
+    from oldlight.traces.replay import replay as replay
 else:
     import sys
 

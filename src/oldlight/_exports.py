@@ -54,6 +54,7 @@ WHERE = {
     "simulation": ("Simulation", "simulate"),
     "testbed": ("run_testbed",),
     "traces": ("Trace", "read_trace", "wifi"),
+    "traces.replay": ("Replay", "replay"),
 }
 PARTS = (
     "control",

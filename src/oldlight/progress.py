@@ -53,21 +53,21 @@ def time_left(seconds: float | None) -> str:
 
 @contextmanager
 def drawing(title: str, *, at_once: bool, stays: bool) -> Iterator[Draw]:
-    """What to call with the share that is done, in words too, and whether that must be said now: draws a bar or prints lines."""
+    """What to call with the share that is done, a text for it, and whether that must appear now: draws a bar or prints lines."""
     if not sys.stderr.isatty():
         yield _lines(title, at_once)
         return
     began, drawn = time.monotonic(), 0.0
     bar: Any = None
 
-    def draw(share: float, words: str, must: bool) -> None:
+    def draw(share: float, text: str, must: bool) -> None:
         nonlocal bar, drawn
         now = time.monotonic()
         if bar is None and (at_once or now - began >= PATIENCE):
             bar = _bar(title, stays)
         if bar is not None and (must or now - drawn >= EVERY_DRAWING):
             drawn = now
-            bar.update(bar.task_ids[0], completed=share, words=words)
+            bar.update(bar.task_ids[0], completed=share, text=text)
 
     try:
         yield draw
@@ -79,11 +79,11 @@ def drawing(title: str, *, at_once: bool, stays: bool) -> Iterator[Draw]:
 def _lines(title: str, at_once: bool) -> Draw:
     printed = -EVERY_LINE if at_once else time.monotonic()
 
-    def draw(share: float, words: str, must: bool) -> None:
+    def draw(share: float, text: str, must: bool) -> None:
         nonlocal printed
         if must or time.monotonic() - printed >= EVERY_LINE:
             printed = time.monotonic()
-            print(f"{title}: {words}", file=sys.stderr, flush=True)
+            print(f"{title}: {text}", file=sys.stderr, flush=True)
 
     return draw
 
@@ -92,8 +92,8 @@ def _bar(title: str, stays: bool) -> Any:
     from rich.console import Console
     from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn
 
-    columns = (TextColumn("{task.description}"), BarColumn(), TextColumn("{task.fields[words]}"), TimeElapsedColumn())
+    columns = (TextColumn("{task.description}"), BarColumn(), TextColumn("{task.fields[text]}"), TimeElapsedColumn())
     bar = Progress(*columns, console=Console(stderr=True), transient=not stays)
     bar.start()
-    bar.add_task(title, total=1.0, words="")
+    bar.add_task(title, total=1.0, text="")
     return bar

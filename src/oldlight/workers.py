@@ -44,7 +44,7 @@ Do = Callable[[Any, Callable[[Any], None]], Any]  # do(job, report) -> result
 class Worker:
     """A process that runs target(its end of the pipe, *arguments), and this end of the pipe.
 
-    ready: it has said that it is there. job: the number of the job that it is doing.
+    ready: it has reported that it is there. job: the number of the job that it is doing.
     """
 
     def __init__(self, target: Callable[..., None], *arguments: Any, name: str | None = None) -> None:
@@ -111,31 +111,31 @@ class Pool:
         pack: makes of a job what is sent to the worker, when it is sent.
         """
         waiting = list(reversed(range(len(jobs))))
-        crew = self._workers
+        workers = self._workers
         for _ in range(min(self._size, len(jobs))):
-            crew.append(Worker(_serve, self._do))
-        while waiting or any(worker.job is not None for worker in crew):
-            for worker in crew:
+            workers.append(Worker(_serve, self._do))
+        while waiting or any(worker.job is not None for worker in workers):
+            for worker in workers:
                 if worker.ready and worker.job is None and waiting:
                     job = jobs[waiting[-1]]
                     if worker.send((waiting[-1], job if pack is None else pack(job))):
                         worker.job = waiting.pop()
                         yield "started", worker.job, None
-            heard = connection.wait([worker.pipe for worker in crew])
-            for number, worker in enumerate(crew):
+            heard = connection.wait([worker.pipe for worker in workers])
+            for number, worker in enumerate(workers):
                 if worker.pipe not in heard:
                     continue
-                said = worker.receive()
-                if said is None:
-                    crew[number] = self._replaced(worker)
+                message = worker.receive()
+                if message is None:
+                    workers[number] = self._replaced(worker)
                     if worker.job is not None:
                         yield "died", worker.job, worker.death()
-                elif said[0] == "ready":
+                elif message[0] == "ready":
                     worker.ready = True
                 else:
-                    if said[0] != "reported":
+                    if message[0] != "reported":
                         worker.job = None
-                    yield said
+                    yield message
 
     def stop(self) -> dict[int, Any]:
         """Stop all workers; the results of the jobs that were under way, by number, as far as they had any."""
@@ -167,11 +167,11 @@ def stop(workers: Sequence[Worker]) -> dict[int, Any]:
                 worker.interrupt()
             heard = connection.wait([worker.pipe for worker in busy], AGAIN)
             for worker in [worker for worker in busy if worker.pipe in heard]:
-                said = worker.receive()
-                if said is None or said[0] != "reported":
+                message = worker.receive()
+                if message is None or message[0] != "reported":
                     busy.remove(worker)
                     worker.pipe.close()
-                    found |= {said[1]: said[2]} if said is not None and said[0] == "done" else {}
+                    found |= {message[1]: message[2]} if message is not None and message[0] == "done" else {}
         for worker in workers:
             worker.process.join(0.2 if worker in busy else max(0.2, until - time.monotonic()))
     finally:

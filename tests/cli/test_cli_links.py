@@ -48,7 +48,7 @@ def link(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 @pytest.mark.parametrize("deadline", [None, 0, 2, 30])
 def test_the_channel_printed_is_the_channel_written(call: Call, link: Path, deadline: int | None) -> None:
     fit = read_trace(link).fit(20)
-    wanted = fit.channel() if deadline is None else fit.with_deadline(deadline)
+    wanted = fit.model(oldest=4) if deadline is None else fit.with_deadline(deadline)
     options = () if deadline is None else ("--deadline", str(deadline))
     code, out, _ = call("trace", "link.csv", "--period-ms", "20", *options)  # the channel that would be written
     assert code == 0
@@ -69,7 +69,7 @@ def test_a_trace_that_cannot_be_fitted_is_shown_all_the_same(call: Call, link: P
     Path("few.csv").write_text("\n".join(link.read_text().splitlines()[:6]))
     Path("horizon.csv").write_text("delay_ms\n" + "\n".join(str(3 + i % 5) for i in range(40)))
     for arguments, option, says in [
-        (("few.csv",), "--horizon", "fewer than an episode of 10 ticks"),
+        (("few.csv", "--horizon", "10"), "--horizon", "fewer than an episode of 10 ticks"),
         (("horizon.csv",), "--period-ms", "does not say when messages were sent"),
         (("link.csv", "--period-ms", "1e9", "--horizon", "1"), "--period-ms", "there is only one"),
     ]:
@@ -81,6 +81,9 @@ def test_a_trace_that_cannot_be_fitted_is_shown_all_the_same(call: Call, link: P
         code, out, _ = call("trace", *arguments, "--json", "-")
         assert (code, out) == (2, "")
     assert call("trace", "few.csv", "--horizon", "5")[0] == 0
+    code, _, err = call("trace", "few.csv", "--channel", "few.json")
+    assert (code, Path("few.json").exists()) == (2, False)
+    assert "no model: few.csv: nothing to count" in err
     assert call("trace", "horizon.csv", "--period-ms", "5")[0] == 0
 
 
@@ -92,6 +95,8 @@ def test_a_trace_that_cannot_be_fitted_is_shown_all_the_same(call: Call, link: P
         (("link.csv", "--channel", "nowhere/link.json"), "nowhere: no such folder"),
         (("link.csv", "--plot", "link.txt"), "expected a name that ends in .png, .svg or .pdf"),
         (("nowhere.csv",), "Invalid value for FILE: nowhere.csv: no such file"),
+        (("link.csv", "--holes", "gone"), "Invalid value for --holes: holes is 'gone', expected a number"),
+        (("link.csv", "--plant", "nothing"), "Invalid value for --plant"),
         (("absurd.csv",), "absurd.csv, line 3: a delay of 1e+300 ms, more than a year"),
     ],
 )
@@ -100,6 +105,22 @@ def test_wrong_usage_of_trace_is_2(call: Call, link: Path, arguments: tuple[str,
     code, out, err = call("trace", *arguments)
     assert (code, out) == (2, "")
     assert says in err
+
+
+def test_a_plant_is_planned_and_played_on_the_recording(call: Call, link: Path) -> None:
+    arguments = ("trace", "link.csv", "--period-ms", "20", "--plant", "dichotomy:1", "-n", "300")
+    code, out, err = call(*arguments, "--plot", "link.png", "--json", "all.json")
+    assert code == 0, err
+    rows = json.loads(Path("all.json").read_text())["plant"]["rows"]
+    assert [row["model"] for row in rows][:2] == ["age chain", "constant"]
+    assert {"deadline 1", "QMDP", "in-order", "packets", "FIFO", "renewal", "Gilbert–Elliott"} <= {
+        row["model"] for row in rows
+    }
+    for row in rows:
+        assert f"  {row['model']} " in out
+    assert Path("link.png").stat().st_size > 5_000
+    code, out, _ = call(*arguments, "--json", "-")
+    assert json.loads(out)["plant"]["rows"] == rows  # the seed gives the same again
 
 
 # -- testbed ----------------------------------------------------------------------------------------------------------

@@ -7,9 +7,11 @@ import re
 import shlex
 import subprocess
 import sys
+from functools import cache
 from pathlib import Path
 
 import pytest
+from typer.testing import CliRunner
 
 from oldlight import cli
 
@@ -54,9 +56,13 @@ def test_commands_on_the_pages_exist(page: str, line: str) -> None:
     commands = {c.name or c.callback.__name__: c for c in cli.app.registered_commands}
     words = shlex.split(line)[1:]
     assert words[0] in commands, f"{page}: {line}"
-    done = subprocess.run([sys.executable, "-m", "oldlight.cli", words[0], "--help"], capture_output=True, text=True)
     for option in (word.partition("=")[0] for word in words if re.match(r"--?[a-z]", word)):
-        assert re.search(rf"(?<![\w-]){option}(?![\w-])", done.stdout), f"{page}: {line}: no option {option}"
+        assert re.search(rf"(?<![\w-]){option}(?![\w-])", help_of(words[0])), f"{page}: {line}: no option {option}"
+
+
+@cache
+def help_of(command: str) -> str:
+    return CliRunner().invoke(cli.app, [command, "--help"]).output
 
 
 def test_links_between_the_pages_lead_somewhere() -> None:

@@ -22,7 +22,18 @@ import pytest
 
 import oldlight as ol
 
-PACKAGES = ("planning", "learners", "instances", "paper", "control", "envs", "traces", "testbed", "studies")
+PACKAGES = (
+    "planning",
+    "planning.heuristics",
+    "learners",
+    "instances",
+    "paper",
+    "control",
+    "envs",
+    "traces",
+    "testbed",
+    "studies",
+)
 NOT_RESULTS = {  # returned, but given to other functions again
     "TabularMDP",
     "TablePolicy",
@@ -30,28 +41,11 @@ NOT_RESULTS = {  # returned, but given to other functions again
     "FunctionPolicy",
     "EmpiricalDelay",
     "Information",
+    "MarkovPolicy",
     "Study",
 }
 MISSING = {
     "envs.impaired_observation.ImpairedObservation": "Parameters Examples",
-    "studies.jobs.Job": "Parameters Examples",
-    "studies.jobs.Environment": "Parameters Examples",
-    "studies.progress_counter.Progress": "Parameters Examples",
-    "studies.result.Result": "Parameters Examples",
-    "studies.runner.run_study": "Parameters Returns Examples",
-    "studies.status.Failure": "Parameters Examples",
-    "studies.status.Running": "Parameters Examples",
-    "studies.status.StudyStatus": "Parameters Examples plot to_dict",
-    "studies.status.status": "Parameters Returns Examples",
-    "studies.store.numbers": "Parameters Returns Examples",
-    "studies.store.results": "Parameters Returns Examples",
-    "studies.study.Study": "Parameters Examples",
-    "studies.study.load_study": "Parameters Returns Examples",
-    "traces.fit.Fit": "Parameters Examples",
-    "traces.fit.save_channel": "Parameters Returns Examples",
-    "traces.trace.Trace": "Parameters Examples",
-    "traces.trace.read_trace": "Parameters Returns Examples",
-    "traces.trace.wifi": "Returns Examples",
 }
 
 
@@ -109,6 +103,13 @@ def test_every_public_name_is_documented() -> None:
     assert [name for name in MISSING if name not in found] == [], "no longer missing: take these out of the list"
 
 
+def test_the_first_line_is_a_sentence_of_its_own() -> None:
+    """Lists and menus show it alone."""
+    texts = {name: (inspect.getdoc(thing) or "").split("\n") for name, thing in public().items() if name not in MISSING}
+    cut = [name for name, (first, *rest) in texts.items() if not first.endswith((".", "?")) or (rest and rest[0])]
+    assert cut == []
+
+
 def test_every_public_method_has_a_docstring() -> None:
     """Methods and properties that a public class defines itself."""
     bare = []
@@ -158,8 +159,9 @@ def documented_modules() -> list[str]:
 
 
 def marked(name: str) -> Any:
-    """The example of the testbed starts processes."""
-    return pytest.param(name, marks=[pytest.mark.subprocess] if name.startswith("oldlight.testbed") else [])
+    """Some examples start processes."""
+    starts = name.startswith(("oldlight.testbed", "oldlight.studies"))
+    return pytest.param(name, marks=[pytest.mark.subprocess] if starts else [])
 
 
 @pytest.mark.parametrize("name", [marked(name) for name in documented_modules()])
@@ -177,6 +179,7 @@ def test_examples(name: str) -> None:
 
 MDP = ol.instances.dichotomy(1)
 LATE = ol.ImpairedMDP(MDP, "constant:2")
+RECORDING = ol.Trace([15.0] * 300, sent_ms=20.0 * np.arange(300))
 MADE: dict[str, Callable[[], Any]] = {
     "Solution": lambda: ol.solve(LATE),
     "Solution of a ladder": lambda: ol.solve(
@@ -189,7 +192,13 @@ MADE: dict[str, Callable[[], Any]] = {
     "Simulation": lambda: ol.simulate(LATE, ol.solve(LATE).policy, 100, record=True),
     "Truncated": lambda: ol.truncate(ol.ImpairedMDP(MDP, ol.GeometricDelay(0.5)), 0.5),
     "Claim": lambda: ol.paper.proposition5_short(1),
+    "StudyStatus": lambda: ol.studies.StudyStatus("s", "runs", 3, 1, 1, failed=(ol.studies.Failure(*"abcdef"),)),
+    "TestbedResult": lambda: ol.testbed.TestbedResult(
+        np.ones(3), ol.Evaluation(1.0, True, 0.0, "walk forward", 5), "constant:1", None, 0.1, 0
+    ),
     "LearningRun": lambda: ol.learn(LATE, ol.learners.UniformRandom(), 5),
+    "Replay": lambda: ol.replay(LATE, ol.solve(LATE).policy, RECORDING, episodes=50),
+    "Comparison": lambda: ol.traces.compare_models(RECORDING, MDP, models=["packets"], episodes=50),
 }
 TABLES = {
     "Solution": "value ",
@@ -197,6 +206,7 @@ TABLES = {
     "Sweep": "delay  full",
     "Simulation": "mean return ",
     "LearningRun": "regret ",
+    "Comparison": "predicted ",
 }
 
 
@@ -224,6 +234,8 @@ OBJECTS: list[Callable[[], Any]] = [
     lambda: ol.learners.Setting.of(SMALL, 10, 0.1, ol.Layout.of(SMALL)),
     lambda: ol.learners.Episode(np.zeros(100, int), np.zeros(100, int), np.arange(100), np.zeros(100), 0),
     lambda: ol.FunctionPolicy(len, 2),
+    lambda: RECORDING,
+    lambda: RECORDING.fit(20),
     lambda: ol.BeliefPolicy(SMALL, max),
     lambda: ol.ImpairedMDP(SMALL.mdp, ol.PacketChannel([0.5, 0.5])).automaton,
     *(MADE[name] for name in MADE),
@@ -239,8 +251,7 @@ def test_repr_is_one_short_line_that_names_the_class(make: Callable[[], Any]) ->
 
 
 def test_all_results_are_tried() -> None:
-    elsewhere = {"Trace", "TestbedResult", "StudyStatus"}
-    assert {name.partition(" ")[0] for name in MADE} | elsewhere == results()
+    assert {name.partition(" ")[0] for name in MADE} | {"Comparison", "Replay", "Trace"} == results()
 
 
 @pytest.mark.parametrize("name", TABLES)

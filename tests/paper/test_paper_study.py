@@ -8,12 +8,14 @@ import sys
 import warnings
 from pathlib import Path
 from typing import Any
+from unittest import mock
 
 import numpy as np
 import pytest
 
 import oldlight as ol
 from browser import check_page, chromium
+from conftest import inline_engine
 
 pytest.importorskip("pyarrow")
 pytest.importorskip("plotly")
@@ -26,7 +28,7 @@ from oldlight.report import summary
 from oldlight.report.deep_page import deep_page
 from oldlight.report.study_page import commands as commands_of
 from oldlight.report.study_page import study_page
-from oldlight.studies import Result, load_study, results, run_study, store
+from oldlight.studies import Result, load_study, results, run_study, runner, store
 from oldlight.studies.result import pack
 from oldlight.studies.work import PackedJob, RunSettings, perform
 
@@ -39,9 +41,16 @@ EXACT = {  # ×10⁴, constant delay 1..4
 @pytest.fixture(scope="module")
 def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     place = tmp_path_factory.mktemp("paper")
-    now = run_study(load_study(paper_study(quick=True, episodes=40)), place, progress=False)
+    with mock.patch.object(runner, "_engine", inline_engine):
+        now = run_study(load_study(paper_study(quick=True, episodes=40)), place, progress=False)
     assert now.complete, str(now)
     return place
+
+
+@pytest.fixture(scope="module")
+def page(folder: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The whole page, drawn once."""
+    return paper_page.paper_page(folder).write(tmp_path_factory.mktemp("page") / "report.html")
 
 
 @pytest.fixture(scope="module")
@@ -92,8 +101,7 @@ def test_learners_of_one_problem_share_their_luck(found: list[Result]) -> None:
 
 
 @pytest.mark.slow
-def test_the_page(folder: Path, found: list[Result], tmp_path: Path) -> None:
-    page = paper_page.paper_page(folder).write(tmp_path / "report.html")
+def test_the_page(folder: Path, found: list[Result], page: Path) -> None:
     text = page.read_text(encoding="utf-8")
     c = {r.settings["learner"]["constants"]["c"] for r in found if r.block == "figure"}
     assert len(c) == 1
@@ -121,18 +129,22 @@ def test_the_page(folder: Path, found: list[Result], tmp_path: Path) -> None:
         ["estimated"],
     ]  # the figure, law known, sensing, bounds
     assert re.findall("divisor=&quot;(.*?)&quot;", captions[0]) == ["at risk", "printed"]
-    names = {path.stem for path in (tmp_path / "figures").iterdir()}
+    figures = page.parent / "figures"
+    names = {path.stem for path in figures.iterdir()}
     assert {"regret", "regret-known-law", "sensing-regret", "price", "late-and-lossy", "learners", "loss"} <= names
     assert {"learners-final", "bounds"} <= names
     assert {"interaction", "dichotomy", "chain", "hard-tree"} <= names  # the paper's four diagrams
     for name in names:
-        assert (tmp_path / "figures" / f"{name}.pdf").read_bytes()[:4] == b"%PDF"
-        assert "<svg" in (tmp_path / "figures" / f"{name}.svg").read_text(encoding="utf-8")
+        assert (figures / f"{name}.pdf").read_bytes()[:4] == b"%PDF"
+        assert "<svg" in (figures / f"{name}.svg").read_text(encoding="utf-8")
 
 
 @pytest.mark.slow
-def test_the_page_of_an_unfinished_study(folder: Path, found: list[Result], tmp_path: Path) -> None:
-    """Sections are there when every job of theirs is; the rest is named."""
+def test_the_page_of_an_unfinished_study(
+    folder: Path, found: list[Result], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Sections are there when every job of theirs is; the rest is named. The diagrams, which need no results, are left out here."""
+    monkeypatch.setattr(paper_page, "_diagrams", lambda page: None)
     place = tmp_path / "runs"
     shutil.copytree(folder, place)
     total = len({r.id for r in found})
@@ -168,9 +180,8 @@ def test_the_page_of_an_unfinished_study(folder: Path, found: list[Result], tmp_
 
 
 @pytest.mark.slow
-def test_the_page_in_a_browser(folder: Path, tmp_path: Path) -> None:
+def test_the_page_in_a_browser(page: Path) -> None:
     """What `make demo` ends with, opened as a reader would: drawn, without an error, legends and tables alive."""
-    page = paper_page.paper_page(folder).write(tmp_path / "report.html")
     with chromium() as browser:
         found = check_page(page, browser)
     assert found["plots"] == 17  # the regret figure has four panels, the known law two
@@ -188,7 +199,7 @@ KEYS = {
 }
 
 
-def test_the_page_of_any_study(tmp_path: Path) -> None:
+def test_the_page_of_any_study(tmp_path: Path, inline: None) -> None:
     run_study(load_study(KEYS), tmp_path / "runs", workers=1, progress=False)
     text = study_page(tmp_path / "runs").write(tmp_path / "page.html").read_text(encoding="utf-8")
     assert "<script>alert(1)" not in text

@@ -61,7 +61,7 @@ def test_sensing_chain_known_start(p: float, d: int, value: float) -> None:
 def test_sensing_chain_gap(p: float, gaps: list[float]) -> None:
     """Longer delay costs more, more randomness costs more: ×10⁴, printed to one digit."""
     found = ol.sweep(ol.instances.sensing_chain(p), delays=range(5), start=ol.WarmStart())
-    assert np.round(found.values * 1e4, 1) == pytest.approx(gaps, abs=1e-9)
+    assert np.round(found.gap * 1e4, 1) == pytest.approx(gaps, abs=1e-9)
 
 
 @pytest.mark.parametrize("p", [0.99, 0.8])

@@ -29,10 +29,10 @@ KEYS: dict[str, Any] = {
     "name": "to be killed",
     "seed": 8,
     "seeds": 2,
-    "episodes": 6000,
+    "episodes": 2000,
     "every": 100,
     "start": "warm",
-    "checkpoint_every": 0.1,
+    "checkpoint_every": 0.05,
     "instances": [{"name": "sensing_chain", "p": 0.8, "n_states": 4, "n_actions": 2, "horizon": 5, "label": "small"}],
     "channels": ["constant:0", "constant:1"],
     "learners": ["MemorylessQLearning", {"name": "MemorylessQLearning", "pooled": True}],  # quick to start

@@ -28,6 +28,7 @@ delay: ol.DelayChannel = problem.channel.delay
 lost: float = ol.gap(problem).gap
 env = ol.envs.TabularEnv(mdp, channel="constant:1", start="warm", rewards="delayed", render_mode="ansi")
 flat = ol.envs.AugmentedObservation(ol.envs.ImpairedObservation(env, "none", rewards="immediate"), kind="box")
+slow = ol.GeometricDelay(0.5, first="same"), ol.HeavyTailedDelay(1.5, first=[0.5, 0.5])
 claim = ol.paper.proposition1(problem, at_horizon="arrival")
 ol.Controller(problem, ol.solve(problem).policy, skipped=0, seed=1)
 
@@ -51,6 +52,7 @@ ol.studies.run_study(ol.studies.load_study("x"), "y", engine="x")  # error: arg-
 ol.paper.proposition1(problem, at_horizon="x")  # error: arg-type
 ol.paper.proposition5_long(1, 10, 0.1, comparator="x")  # error: arg-type
 ol.Controller(problem, "x")  # error: arg-type
+ol.GeometricDelay(0.5, first="x")  # error: arg-type
 """
 
 

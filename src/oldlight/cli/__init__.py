@@ -1,7 +1,7 @@
 """The command line, thin: it parses, calls, prints. Everything it does is one call in Python too.
 
 A process is a name with its arguments (`sensing_chain:0.8`), a file of `TabularMDP.save`, `gym:FrozenLake-v1@20`, or
-`module:function`; a channel is given in words (see `oldlight.registry`). Results are rows: a readable table on the terminal,
+`module:function`; a channel is given as text (see `oldlight.registry`). Results are rows: a readable table on the terminal,
 and with --json FILE or --csv FILE ("-" for the terminal, and then no table) the same rows for a program.
 
 Exit codes: 0; 2 for wrong usage; 1 for failure; 130 for Ctrl-C. Errors are one paragraph; --debug shows the traceback.
@@ -45,7 +45,7 @@ def options(
 
 
 def main() -> None:
-    """The entry point: what goes wrong is said in one paragraph, with the exit code that fits."""
+    """The entry point: an error is one paragraph, with the exit code that fits."""
     warnings.showwarning = _warned
     warnings.filterwarnings("default", r".*(@oldlight\.registered| is now )", DeprecationWarning)
     with contextlib.suppress(OSError):

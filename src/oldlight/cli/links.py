@@ -17,6 +17,7 @@ from oldlight.cli.shared import (
     app,
     problem_of,
     said,
+    save_picture,
     targets,
     tell,
     write_json,
@@ -26,54 +27,81 @@ if TYPE_CHECKING:
     from oldlight.model.problem import ImpairedMDP
 
 
+OLDEST = 4  # ticks; what arrives older is not used in the channel that is written, because tables grow with A^OLDEST
+
+
 @app.command()
 def trace(
-    file: Annotated[str, typer.Argument(metavar="FILE", help="A CSV of sent and received times, or what ping printed.")],
+    file: Annotated[str, typer.Argument(metavar="FILE", help="A table, what ping or fping printed, irtt's JSON, or JSON lines.")],
+    *,
     period_ms: Annotated[float | None, typer.Option("--period-ms", help="Control period, milliseconds a step.")] = None,
-    horizon: Annotated[int, typer.Option(min=1, help="Steps of an episode.")] = 10,
+    horizon: Annotated[int | None, typer.Option(min=1, help="Steps of an episode, for the in-order law; the plant's own with --plant.")] = None,
+    plant: Annotated[str | None, typer.Option("--plant", metavar="PROCESS", help="Plan this process behind every model, and play each plan on the recording.")] = None,
+    holes: Annotated[str, typer.Option(help="Holes in the sending times where messages have no numbers: lost, stop, or the longest in ms that counts as lost.")] = "lost",
+    columns: Annotated[str | None, typer.Option(help="Names of the columns of a table that has none: sent_ms,received_ms.")] = None,
+    per_tick: Annotated[bool, typer.Option("--per-tick", help="One message at each tick, with the recording's delay at that time.")] = False,
+    oldest: Annotated[int, typer.Option(min=0, help="Steps; observations that arrive older are not used in the channel.")] = OLDEST,
+    episodes: Annotated[int, typer.Option("--episodes", "-n", min=2, help="With --plant: episodes on the recording.")] = 5000,
     channel: Annotated[str | None, typer.Option("--channel", metavar="FILE", help="Write the channel that is printed, for --channel file:FILE.")] = None,
     deadline: Annotated[int | None, typer.Option(min=0, help="Use what is at most this many steps late, when it is this old: a channel that can be planned.")] = None,
-    plot: Annotated[str | None, typer.Option(metavar="FILE", help="Draw the trace and the fit (png, svg or pdf).")] = None,
+    plot: Annotated[str | None, typer.Option(metavar="FILE", help="Draw the recording and the fit, or with --plant the comparison (png, svg or pdf).")] = None,
+    seed: Seed = 0,
     as_json: AsJson = None,
 ) -> None:  # fmt: skip
-    """A measured link: its delays, autocorrelation and loss, the law fitted at a control period, and how far independence is from it.
+    """A measured link: its delays, outages and loss, which model to plan for, and what each plan earns on the recording itself.
 
     Examples:
-    [dim]oldlight trace link.csv --period-ms 20 --deadline 3 --channel link.json[/dim]
     [dim]ping -c 1000 -i 0.02 robot | tee link.txt; oldlight trace link.txt[/dim]
+    [dim]oldlight trace link.csv --period-ms 20 --plant sensing_chain:p=0.8,horizon=50 --plot link.png[/dim]
+    [dim]oldlight trace link.csv --period-ms 20 --deadline 3 --channel link.json[/dim]
     """
-    from pathlib import Path
-
-    from oldlight.checks import write_file
-    from oldlight.traces import read_trace, save_channel
+    from oldlight.registry import mdp_of
+    from oldlight.traces import compare_models, read_trace, save_channel
+    from oldlight.traces.fit_text import chosen
 
     targets(channel, as_json, pictures=plot)
     _positive("--period-ms", period_ms)
-    found = said("FILE", read_trace, file)
+    names = None if columns is None else [name.strip() for name in columns.split(",")]
+    found = said("FILE", read_trace, file, holes=said("--holes", _holes, holes), columns=names)
+    mdp = None if plant is None else said("--plant", mdp_of, plant)
     try:
-        fitted = found.fit(period_ms, horizon=horizon)
+        fitted = found.fit(period_ms, horizon=horizon, per_tick=per_tick)
     except ValueError as error:
         if as_json != "-":
             typer.echo(str(found))
         option = "--horizon" if str(error).endswith("horizon") else "--period-ms"
         raise typer.BadParameter(str(error), param_hint=option) from error
-    write_json(as_json, {"trace": found.to_dict(), "fit": fitted.to_dict(deadline)})
+    data = {"trace": found.to_dict(), "fit": fitted.to_dict(deadline, oldest=oldest)}
     if as_json != "-":
-        typer.echo(fitted.text(deadline))
+        typer.echo(fitted.text(deadline, oldest=oldest))
+    drawn: Any = fitted
+    if mdp is not None:
+        drawn = said(
+            "--plant", compare_models, found, mdp, period_ms=period_ms, per_tick=per_tick, episodes=episodes, seed=seed
+        )
+        data["plant"] = drawn.to_dict()
+        if as_json != "-":
+            typer.echo(f"\n{drawn}")
+    write_json(as_json, data)
     if channel is not None:
-        shown = fitted.channel() if deadline is None else fitted.with_deadline(deadline)
+        shown, why = chosen(fitted, deadline, oldest)
+        if shown is None:
+            raise typer.BadParameter(why, param_hint="--channel")
         tell(f"The channel is in {save_channel(channel, shown)}")
     if plot is not None:
-        from oldlight.traces.plot import figure
+        save_picture(plot, drawn.figure())
 
-        kind = Path(plot).suffix.removeprefix(".")
-        drawn = figure(fitted)
-        tell(f"The picture is in {write_file(plot, lambda stream: drawn.savefig(stream, format=kind, dpi=160))}")
+
+def _holes(given: str) -> str | float:
+    from oldlight.checks import positive
+
+    return given if given in ("lost", "stop") else positive("holes", given)
 
 
 @app.command("testbed")
 def on_testbed(
     process: Process,
+    *,
     channel: Channel = "constant:2",
     warm: Warm = False,
     actuation: Late = 0,

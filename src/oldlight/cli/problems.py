@@ -22,6 +22,7 @@ from oldlight.cli.shared import (
     console,
     problem_of,
     said,
+    save_picture,
     show,
     targets,
     tell,
@@ -36,6 +37,7 @@ if TYPE_CHECKING:
 @app.command()
 def plan(
     process: Process,
+    *,
     channel: Channel = "none",
     warm: Warm = False,
     actuation: Late = 0,
@@ -97,6 +99,7 @@ def _plan_row(process: str, channel: str, warm: bool, found: Solution) -> dict[s
 @app.command()
 def gap(
     process: Process,
+    *,
     channel: Channels = ["constant:1"],  # noqa: B006
     warm: Warm = False,
     actuation: Late = 0,
@@ -147,6 +150,7 @@ def _gap_row(process: str, channel: str, found: Gap, terms: bool) -> dict[str, A
 @app.command()
 def simulate(
     process: Process,
+    *,
     channel: Channel = "none",
     warm: Warm = False,
     actuation: Late = 0,
@@ -185,6 +189,7 @@ def simulate(
 @app.command()
 def learn(
     process: Process,
+    *,
     channel: Channel = "none",
     warm: Warm = False,
     learner: Annotated[list[str], typer.Option("--learner", "-l", help="A name of `oldlight list` or module:Class; several for a comparison.")] = ["DelayedUCBVI"],  # noqa: B006
@@ -280,18 +285,14 @@ def _regret_row(name: str, runs: list[LearningRun]) -> dict[str, Any]:
 
 
 def _draw_regret(found: dict[str, list[LearningRun]], path: str) -> None:
-    from pathlib import Path
-
     from matplotlib.figure import Figure
 
-    from oldlight.checks import write_file
     from oldlight.learners import compare
 
     figure = Figure(figsize=(7, 4), layout="constrained")
     labels = [name for name, runs in found.items() for _ in runs]
     compare([run for runs in found.values() for run in runs], ax=figure.subplots(), labels=labels)
-    kind = Path(path).suffix.removeprefix(".") or "png"
-    tell(f"The picture is in {write_file(path, lambda stream: figure.savefig(stream, format=kind, dpi=160))}")
+    save_picture(path, figure)
 
 
 def takes(name: str, option: str) -> bool:

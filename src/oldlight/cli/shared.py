@@ -59,7 +59,7 @@ Out = Annotated[str, typer.Option("--out", metavar="FOLDER", help="Where results
 
 
 def said(option: str, read: Callable[..., Any], *given: Any, **options: Any) -> Any:
-    """What was meant by words on the command line; a mistake in them is wrong usage, and names the option."""
+    """What the text of an option stands for; a mistake in it is wrong usage, and the message names the option."""
     try:
         return read(*given, **options)
     except (ValueError, TypeError, FileNotFoundError) as error:
@@ -144,6 +144,16 @@ def show(rows: list[dict[str, Any]], title: str, as_json: str | None, as_csv: st
         for row in rows:
             table.add_row(*(_cell(row.get(column)) for column in columns))
     console().print(table)
+
+
+def save_picture(target: str, figure: Any) -> None:
+    """Write a matplotlib figure in the form that the name of the file asks for."""
+    from pathlib import Path
+
+    from oldlight.checks import write_file
+
+    kind = Path(target).suffix.removeprefix(".")
+    tell(f"The picture is in {write_file(target, lambda stream: figure.savefig(stream, format=kind, dpi=160))}")
 
 
 def console() -> Any:

@@ -82,13 +82,13 @@ def train(
 ) -> dict[str, Any]:
     """Train for `steps` steps; `settings` go to the algorithm. Returns steps[k], returns[k] and optimum, full_optimum (NaN: unknown)."""
     _at_least_one(steps=steps, points=points, test_episodes=test_episodes)
-    luck = seed % 2**31
-    model, world = _begun(problem, luck, algorithm, observation, settings)
+    number = seed % 2**31
+    model, world = _begun(problem, number, algorithm, observation, settings)
 
     import torch
 
     torch.set_num_threads(1)
-    exam = Exam(problem, observation, test_episodes, luck + 1)
+    exam = Exam(problem, observation, test_episodes, number + 1)
     at, mean = [0], [exam.mean_return(model)]
     for k in range(1, points + 1):
         model.learn(steps * k // points - model.num_timesteps, reset_num_timesteps=k == 1, progress_bar=False)
@@ -127,16 +127,16 @@ def _at_least_one(**numbers: int) -> None:
 
 
 def _begun(
-    problem: Any, luck: int | None, algorithm: Algorithm, observation: Observation, settings: dict[str, Any] | None
+    problem: Any, seed: int | None, algorithm: Algorithm, observation: Observation, settings: dict[str, Any] | None
 ) -> tuple[Any, Any]:
-    """A model that has learnt nothing yet, and its environment; without `luck` no generator is touched."""
+    """A model that has learnt nothing yet, and its environment; without `seed` no generator is touched."""
     checks.one_of("algorithm", algorithm, tuple(SETTINGS))
     if not isinstance(problem, Environment):
         raise ValueError(
             f"oldlight.deep:train takes an environment by its id, not {type(problem).__name__}; as an instance: "
             '"env:CartPole-v1", or "env:oldlight/SensingChain-v0" for a process with a table'
         )
-    world = make(problem.id, problem.channel, observation, seed=luck)
+    world = make(problem.id, problem.channel, observation, seed=seed)
     try:
         import stable_baselines3 as sb3
     except ModuleNotFoundError as error:
@@ -144,7 +144,7 @@ def _begun(
             f"{error.name} is not installed; deep learners need: pip install 'oldlight[deep]'"
         ) from None
     kind = getattr(sb3, algorithm)
-    model = kind("MlpPolicy", world, seed=luck, device="cpu", verbose=0, **SETTINGS[algorithm] | (settings or {}))
+    model = kind("MlpPolicy", world, seed=seed, device="cpu", verbose=0, **SETTINGS[algorithm] | (settings or {}))
     return model, world
 
 

@@ -40,7 +40,7 @@ class BatchSimulator:
         link, first, self.links = self._law() if problem.has_delay_law else self._told()
         self._start = running_sums(problem.initial), first, np.array(problem.pending, dtype=np.int64)
         self.model = self._kernels.Model(
-            *successor_sums(mdp), np.array(mdp.rewards), *link, problem.warmup, problem.actuation, late_rewards,
+            *successor_sums(mdp), np.array(mdp.rewards, order="C"), *link, problem.warmup, problem.actuation, late_rewards,
         )  # fmt: skip
         self.past = np.zeros((4, problem.warmup + H + 1 + problem.actuation, n), dtype=np.int32)
         self.agent = np.zeros((9, n), dtype=np.int64)

@@ -45,8 +45,9 @@ def hard_tree(
     waiting_action: int = 0,
     seed: int | None = None,
 ) -> TabularMDP:
-    """The tree with m = depth, A = n_actions, D = window. What is not given of the triple is drawn uniformly with `seed`, or is the first
-    allowed value if there is no seed.
+    """The lower bound's tree, with m = depth, A = n_actions, D = window.
+
+    What is not given of the triple is drawn uniformly with `seed`, or is the first allowed value if there is no seed.
 
     Parameters
     ----------

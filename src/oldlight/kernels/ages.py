@@ -10,8 +10,9 @@ acts a = action[s, w, q1] (or action[0, w, q1] for one that does not look at s),
 
 from typing import NamedTuple
 
-import numba as nb
 import numpy as np
+
+from oldlight.kernels.cache import compiled
 
 
 class Lists(NamedTuple):
@@ -22,7 +23,7 @@ class Lists(NamedTuple):
     count: np.ndarray
 
 
-@nb.njit(nogil=True, cache=True, fastmath={"contract", "reassoc"})
+@compiled(fastmath={"contract", "reassoc"})
 def follow(lists, base, theta, rows, wait, action, out):
     """See the module's text; an empty `wait` means θ = 1."""
     S, W, A = out.shape

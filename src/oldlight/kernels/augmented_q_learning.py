@@ -1,13 +1,12 @@
-# mypy: ignore-errors
 """The compiled loop of Q-learning on the augmented table; `learners.augmented_q_learning` says what it computes, and
 `kernels.augmented_ucbvi` what Shape, Cells, Rules and moves are."""
 
 from typing import Any, NamedTuple
 
-import numba as nb
 import numpy as np
 
 from oldlight.kernels.augmented_ucbvi import NODE, ROOT, begin, last, pick, restricted
+from oldlight.kernels.cache import compiled
 
 
 class Values(NamedTuple):
@@ -27,7 +26,7 @@ class Moves(NamedTuple):
     times: Any
 
 
-@nb.njit(nogil=True, cache=True)
+@compiled
 def _left(shape, cells, rules, left, i):
     """The value of a cell with a state and the queue that is left after the last action."""
     H, A = len(shape.root), rules.rewards.shape[2]
@@ -37,7 +36,7 @@ def _left(shape, cells, rules, left, i):
     return min(rules.remaining[max(H - j, 0)], left[i])
 
 
-@nb.njit(nogil=True, cache=True)
+@compiled
 def _weigh(shape, cells, rules, values, h, i, x):
     """Fills x with the values of the actions at cell i and time h, and returns the largest."""
     g = cells.group[i]
@@ -53,7 +52,7 @@ def _weigh(shape, cells, rules, values, h, i, x):
     return x.max()
 
 
-@nb.njit(nogil=True, cache=True)
+@compiled
 def _take(shape, cells, rules, values, h, i, a, j, times, bonus, x):
     """One move from cell i to cell j, taken as one of time h: Q ← (1 − α)·Q + α·(r + V + b)."""
     g = cells.group[i]
@@ -78,7 +77,7 @@ def _take(shape, cells, rules, values, h, i, a, j, times, bonus, x):
         row[i, a] += rate * (r + v + bonus / np.sqrt(times) - row[i, a])
 
 
-@nb.njit(nogil=True, cache=True)
+@compiled
 def update(shape, cells, rules, values, episode, bonus, rng, table):
     """Take the moves of one episode into the values, last time first, and write the policy where it can have changed.
 
@@ -137,7 +136,7 @@ def update(shape, cells, rules, values, episode, bonus, rng, table):
                 table[rules.offset[H - 1, m, wait] + cells.local[k]] = pick(x, rng)[1]
 
 
-@nb.njit(nogil=True, cache=True)
+@compiled
 def start_value(shape, cells, rules, values, now):
     """The value of time 0; `now` is space for one value per cell."""
     x = np.empty(rules.rewards.shape[2])

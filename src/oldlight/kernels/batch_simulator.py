@@ -1,4 +1,3 @@
-# mypy: ignore-errors
 """Many impaired processes at once, compiled; `oldlight.envs.batch_simulator` says what it does.
 
 `past[what, row, e]` is what happened in environment e: STATE, ACTION (by the step that it acts on), SETTLES and LOST of the step in
@@ -14,9 +13,9 @@ lost, or not shown yet); nothing is drawn for the link here.
 
 from typing import NamedTuple
 
-import numba as nb
 import numpy as np
 
+from oldlight.kernels.cache import compiled
 from oldlight.kernels.episodes import draw, observe
 
 STATE, ACTION, SETTLES, LOST = 0, 1, 2, 3  # past
@@ -48,7 +47,7 @@ class Model(NamedTuple):
     late_rewards: bool
 
 
-@nb.njit(nogil=True, cache=True, inline="always")
+@compiled(inline="always")
 def _uniform(streams, j, e):
     z = streams[j, e] + _GOLDEN
     streams[j, e] = z
@@ -58,7 +57,7 @@ def _uniform(streams, j, e):
     return np.float64(z >> _S11) * (1.0 / 9007199254740992.0)
 
 
-@nb.njit(nogil=True, cache=True, inline="always")
+@compiled(inline="always")
 def _losing(i, e, model, agent, streams):
     """Is the observation of step i lost?"""
     if not model.loses:
@@ -74,7 +73,7 @@ def _losing(i, e, model, agent, streams):
     return _uniform(streams, LOSS, e) >= model.seen[agent[BAD, e], min(i, model.seen.shape[1] - 1)]
 
 
-@nb.njit(nogil=True, cache=True, inline="always")
+@compiled(inline="always")
 def _hear(e, w, A, model, past, agent):
     """What reaches the agent at time w."""
     if not model.has_law:
@@ -93,7 +92,7 @@ def _hear(e, w, A, model, past, agent):
     agent[ARRIVAL, e] = agent[SETTLED, e] if agent[SETTLED, e] > settled else NOTHING
 
 
-@nb.njit(nogil=True, cache=True, inline="always")
+@compiled(inline="always")
 def _take(e, told, past):
     """The observation of a step arrives at a time; what is told first of a step holds."""
     i = told[0, e]
@@ -102,7 +101,7 @@ def _take(e, told, past):
         past[LOST, i, e] = told[1, e] < 0
 
 
-@nb.njit(nogil=True, cache=True)
+@compiled
 def begin(who, initial, first, pending, told, model, past, agent, streams):
     """A new episode for every environment e with who[e]; initial, first: running sums of the laws of s_0 and d_0."""
     warmup = model.warmup
@@ -135,7 +134,7 @@ def begin(who, initial, first, pending, told, model, past, agent, streams):
         _hear(e, 0, A, model, past, agent)
 
 
-@nb.njit(nogil=True, cache=True)
+@compiled
 def first_wrong(skip, actions, A):
     """The first environment without skip[e] whose action is none, or −1."""
     for e in range(len(skip)):
@@ -144,7 +143,7 @@ def first_wrong(skip, actions, A):
     return -1
 
 
-@nb.njit(nogil=True, cache=True)
+@compiled
 def step(skip, actions, told, model, past, agent, streams, rewards, over):
     """One step of every environment e without skip[e]; fills rewards and over."""
     H, _, A = model.rewards.shape
@@ -191,7 +190,7 @@ def step(skip, actions, told, model, past, agent, streams, rewards, over):
             rewards[e] = model.rewards[w, s, a]
 
 
-@nb.njit(nogil=True, cache=True)
+@compiled
 def show(S, A, warmup, ahead, past, agent, numbers, actions):
     """What each agent sees, as `oldlight.envs.observation_view` describes it: numbers[what, e], and the queue actions[e, place]."""
     places = actions.shape[1]

@@ -1,253 +1,205 @@
-"""The two compiled loops of planning under delay; `oldlight.planning.delay` says what they compute.
+"""The backward induction under delay, compiled: one sweep for planning, for the value of a given policy and for optimistic planning.
 
-A block is V[s, code] with code = q1 + A·w, w the code of q2..qm. The successor block after an arrival is
-V_next[s2, a, w], after no arrival V_wait[s, a, w, q1] (see `oldlight.model.information` for the codes). For each (s, q1)
+`oldlight.planning.delay` has the recursion and `kernels.block` one block of it. A sweep goes over the rows of `Tables.blocks`, last time
+first. A row is a block of information states of time h with a queue of length m and wait δ (NODE), what follows the last action
+(REST, G_{H−m} of the recursion: one action, nothing chosen) or the queues of time h before anything is seen (ROOT). Rows of one time do not
+need each other, and each can be shared: part i of n does its share of every row.
 
-    x_a[w] = base[s, q1] + θ[s, q1]·Σ_s2 P(s2|s, q1)·V_next[s2, a, w] + (1 − θ[s, q1])·V_wait[s, a, w, q1]
-
-and out[s, w, q1] is the maximum over a (mode MAX), the entry a policy chose (FOLLOW) or their mean (MIX). For a learner (mode
-OPTIMISTIC) x_a gains spread[s, q1]·√Var_P(V_next[·, a, w]), is clipped at `clip`, and ties are broken by `noise`, as small as
-rounding errors; noise[a, :] is read from a place that depends on (s, q1). Vectors run
-along w, so every inner loop is long and contiguous; a tile of w is small enough that the rows of V_next that it reads
-stay in cache while all (s, q1) pass over them.
+A learner's model has bonuses (mode OPTIMISTIC): the reward of a pair becomes reward + bonus[pair] + theta_bonus[pair, δ], the
+second only where the arrival is uncertain; a pair of which nothing is known is worth `remaining`, the most that can still be earned; no
+value is above that. What follows the last step is never seen and does not matter, so that there is no bonus.
 """
 
-import numba as nb
+from typing import NamedTuple
+
 import numpy as np
 
-MAX, FOLLOW, MIX, OPTIMISTIC = 0, 1, 2, 3
-TILE = 512
-SHIFTS = 64  # places where a row of noise may begin
-NO_NOISE = np.zeros((1, 1))
+from oldlight.kernels.block import BEST, FOLLOW, MIX, OPTIMISTIC, SHIFTS, Block, Choice, Step, back_up, back_up_now
+from oldlight.kernels.cache import compiled
+
+# columns of Tables.blocks: the kind; time, queue length, wait; where its actions stand (−1: no choice) and its values; where the values
+# after an arrival and after a wait stand (−1: neither happens); is the arrival certain?
+KIND, TIME, LENGTH, WAITED, ACTIONS, VALUES, ARRIVAL, WAIT, FORCED = range(9)
+NODE, REST, ROOT = range(3)
+UNIT = 64  # parts share w in multiples of this
 
 
-@nb.njit(nogil=True, cache=True, inline="always")
-def _choose(a, x, best, top, arg, given, mix, noise, clip, mode, s, w0, n, q, shift):
-    """Take x_a into the running choice over a."""
-    if mode == MAX:
-        if a == 0:
-            for j in range(n):
-                best[j] = x[j]
-                arg[j] = 0
-        else:
-            for j in range(n):
-                better = x[j] > best[j]
-                best[j] = x[j] if better else best[j]
-                arg[j] = a if better else arg[j]
-    elif mode == OPTIMISTIC:
-        if a == 0:
-            for j in range(n):
-                top[j] = -np.inf
-        for j in range(n):
-            y = min(x[j], clip)
-            z = y + noise[a, shift + j]
-            better = z > top[j]
-            top[j] = z if better else top[j]
-            best[j] = y if better else best[j]
-            arg[j] = a if better else arg[j]
-    elif mode == FOLLOW:
-        for j in range(n):
-            if given[s, w0 + j, q] == a:
-                best[j] = x[j]
-    else:
-        if a == 0:
-            for j in range(n):
-                best[j] = 0.0
-        for j in range(n):
-            best[j] += mix[s, w0 + j, q, a] * x[j]
+class Model(NamedTuple):
+    """The process and the link, true or estimated. Row min(max(t + T − H, 0), T − 1) of T belongs to step t: T = 1 for a stationary
+    process, T = H, or more if steps before step 0 have rows of their own. Where matrix is not empty, the lists are not read."""
+
+    successor: np.ndarray  # [row, s·A + q1, k]
+    probability: np.ndarray  # [row, s·A + q1, k]
+    count: np.ndarray  # [row, s·A + q1]
+    matrix: np.ndarray  # [row, s·A + q1, s2]
+    rewards: np.ndarray  # [t, s, q1]; one t for all steps
+    theta: np.ndarray  # [t, s, q1, δ]; one t, s or q1 for all of them
+    first_theta: np.ndarray  # [h]
+    initial: np.ndarray  # [s]
 
 
-@nb.njit(nogil=True, cache=True, inline="always")
-def _interleave(rows, n, to):
-    """to[j·A + q] = rows[q, j]."""
-    A = len(rows)
-    for q in range(A):
-        row = rows[q]
-        k = q
-        for j in range(n):
-            to[k] = row[j]
-            k += A
+class Optimism(NamedTuple):
+    """What a learner adds; empty arrays for anybody else."""
+
+    bonus: np.ndarray  # [row, s·A + q1]
+    theta_bonus: np.ndarray  # [row, s·A + q1, δ]
+    std_coefficient: np.ndarray  # [row, s·A + q1]; empty for a bonus without variance
+    known: np.ndarray  # [row, s·A + q1]
+    remaining: np.ndarray  # [t]
+    root_bonus: np.ndarray  # [h]
+    noise: np.ndarray  # [a, place]
 
 
-@nb.njit(nogil=True, cache=True, fastmath={"contract"})
-def backup_best(index, weight, count, base, theta, v_next, v_wait, waiting, keep, w_from, w_to, out, table):
-    """The best action, successors from lists: index/weight[s·A+q1, k], count[s·A+q1]; tiles of w in w_from..w_to."""
-    S, nA, _ = v_next.shape
-    A = base.shape[1]
-    x = np.empty(TILE)
-    bests = np.empty((A, TILE))
-    args = np.empty((A, TILE), table.dtype)
-    for w0 in range(w_from, w_to, TILE):
-        w1 = min(w0 + TILE, w_to)
-        n = w1 - w0
-        for s in range(S):
-            for q in range(A):
-                row = s * A + q
-                K = count[row]
-                th = theta[s, q]
-                r = base[s, q]
-                best = bests[q]
-                arg = args[q]
-                i = index[row, 0]
-                p = th * weight[row, 0]
-                i2 = index[row, 1] if K > 1 else i
-                p2 = th * weight[row, 1] if K > 1 else 0.0
-                waits = waiting and th < 1.0
-                a = 0
-                if K <= 2 and not waits:  # the common case: one sweep for the first action, one for each two more
-                    v = v_next[i, 0, w0:w1]
-                    v2 = v_next[i2, 0, w0:w1]
-                    for j in range(n):
-                        best[j] = r + p * v[j] + p2 * v2[j]
-                        arg[j] = 0
-                    a = 1
-                    while a + 1 < nA:
-                        v = v_next[i, a, w0:w1]
-                        v2 = v_next[i2, a, w0:w1]
-                        u = v_next[i, a + 1, w0:w1]
-                        u2 = v_next[i2, a + 1, w0:w1]
-                        one = args.dtype.type(a)
-                        two = args.dtype.type(a + 1)
-                        for j in range(n):
-                            y = r + p * v[j] + p2 * v2[j]
-                            z = r + p * u[j] + p2 * u2[j]
-                            later = z > y
-                            y = z if later else y
-                            which = two if later else one
-                            better = y > best[j]
-                            best[j] = y if better else best[j]
-                            arg[j] = which if better else arg[j]
-                        a += 2
-                while a < nA:
-                    v = v_next[i, a, w0:w1]
-                    v2 = v_next[i2, a, w0:w1]
-                    for j in range(n):
-                        x[j] = r + p * v[j] + p2 * v2[j]
-                    for k in range(2, K - 1, 2):
-                        p3 = th * weight[row, k]
-                        p4 = th * weight[row, k + 1]
-                        v3 = v_next[index[row, k], a, w0:w1]
-                        v4 = v_next[index[row, k + 1], a, w0:w1]
-                        for j in range(n):
-                            x[j] += p3 * v3[j] + p4 * v4[j]
-                    if K > 2 and K % 2 == 1:
-                        p3 = th * weight[row, K - 1]
-                        v3 = v_next[index[row, K - 1], a, w0:w1]
-                        for j in range(n):
-                            x[j] += p3 * v3[j]
-                    if waits:
-                        for j in range(n):
-                            x[j] += (1.0 - th) * v_wait[s, a, w0 + j, q]
-                    this = args.dtype.type(a)
-                    if a == 0:
-                        for j in range(n):
-                            best[j] = x[j]
-                            arg[j] = this
-                    else:
-                        for j in range(n):
-                            better = x[j] > best[j]
-                            best[j] = x[j] if better else best[j]
-                            arg[j] = this if better else arg[j]
-                    a += 1
-            _interleave(bests, n, out[s, w0:w1].reshape(n * A))
-            if keep:
-                _interleave(args, n, table[s, w0:w1].reshape(n * A))
+NO_OPTIMISM = Optimism(
+    np.empty((1, 0)),
+    np.empty((1, 0, 0)),
+    np.empty((0, 0)),
+    np.empty((1, 0), np.bool_),
+    np.empty(0),
+    np.empty(0),
+    np.empty((0, 0)),
+)
 
 
-@nb.njit(nogil=True, cache=True, fastmath={"contract"})
-def backup_sparse(index, weight, count, base, theta, spread, clip, noise, v_next, v_wait, waiting, mode, given, mix, keep,
-                  w_from, w_to, out, table):  # fmt: skip
-    """Successors from lists: index/weight[s·A+q1, k], count[s·A+q1]; tiles of w in w_from..w_to."""
-    S, nA, _ = v_next.shape
-    A = base.shape[1]
-    x = np.empty(TILE)
-    y = np.empty(TILE)
-    z = np.empty(TILE)
-    best = np.empty(TILE)
-    top = np.empty(TILE)
-    arg = np.empty(TILE, np.int64)
-    for w0 in range(w_from, w_to, TILE):
-        w1 = min(w0 + TILE, w_to)
-        n = w1 - w0
-        for s in range(S):
-            for q in range(A):
-                row = s * A + q
-                th = theta[s, q]
-                r = base[s, q]
-                varies = len(spread) > 0 and spread[s, q] > 0.0
-                for a in range(nA):
-                    p = th * weight[row, 0]
-                    v = v_next[index[row, 0], a, w0:w1]
-                    for j in range(n):
-                        x[j] = r + p * v[j]
-                    k = 1
-                    while k + 1 < count[row]:
-                        p = th * weight[row, k]
-                        p2 = th * weight[row, k + 1]
-                        v = v_next[index[row, k], a, w0:w1]
-                        v2 = v_next[index[row, k + 1], a, w0:w1]
-                        for j in range(n):
-                            x[j] += p * v[j] + p2 * v2[j]
-                        k += 2
-                    if k < count[row]:
-                        p = th * weight[row, k]
-                        v = v_next[index[row, k], a, w0:w1]
-                        for j in range(n):
-                            x[j] += p * v[j]
-                    if varies:
-                        for j in range(n):
-                            y[j] = 0.0
-                            z[j] = 0.0
-                        for k in range(count[row]):
-                            v = v_next[index[row, k], a, w0:w1]
-                            for j in range(n):
-                                z[j] += weight[row, k] * v[j]
-                                y[j] += weight[row, k] * v[j] * v[j]
-                        for j in range(n):
-                            x[j] += spread[s, q] * np.sqrt(max(y[j] - z[j] * z[j], 0.0))
-                    if waiting and th < 1.0:
-                        for j in range(n):
-                            x[j] += (1.0 - th) * v_wait[s, a, w0 + j, q]
-                    _choose(a, x, best, top, arg, given, mix, noise, clip, mode, s, w0, n, q, (row * 131) % SHIFTS)
-                for j in range(n):
-                    out[s, w0 + j, q] = best[j]
-                if keep:
-                    for j in range(n):
-                        table[s, w0 + j, q] = arg[j]
+class Tables(NamedTuple):
+    """Where everything stands. by_start: the values of a ROOT have axes [start state, code]; else [code], the mean over `initial`."""
+
+    blocks: np.ndarray  # [row, column]
+    powers: np.ndarray  # A^m
+    values: np.ndarray  # flat
+    actions: np.ndarray  # flat; followed or written, empty: neither
+    probabilities: np.ndarray  # [place, a]; for mode MIX
+    pending: np.ndarray  # [h]: actions under way before the start
+    horizon: int
+    by_start: bool
 
 
-@nb.njit(nogil=True, cache=True, fastmath={"contract"})
-def backup_dense(product, base, theta, v_wait, waiting, mode, given, mix, keep, w0, out, table):
-    """The same for one tile of w whose Σ_s2 P·V_next is ready: product[a, s·A+q1, j]."""
-    nA, _, n = product.shape
-    S, A = base.shape
-    x = np.empty(n)
-    top = np.empty(n)
-    bests = np.empty((A, n))
-    args = np.empty((A, n), table.dtype)
+@compiled
+def _fill_step(rewards, law, pairs, t, waited, forced, learns, clip, reward, theta, std_coefficient):
+    """Reward, θ and the coefficient of the standard deviation, axes [s, q1], from those of one step."""
+    bonus, theta_bonus, spread, known = pairs
+    S, A = reward.shape
+    paid = t >= 0 and waited == 0
+    s_last, q_last = law.shape[0] - 1, law.shape[1] - 1
     for s in range(S):
         for q in range(A):
-            th = theta[s, q]
-            r = base[s, q]
-            best = bests[q]
-            arg = args[q]
-            waits = waiting and th < 1.0
-            for a in range(nA):
-                y = product[a, s * A + q]
-                if mode == MAX and a > 0 and not waits:
-                    this = args.dtype.type(a)
-                    for j in range(n):
-                        z = r + th * y[j]
-                        better = z > best[j]
-                        best[j] = z if better else best[j]
-                        arg[j] = this if better else arg[j]
-                    continue
-                for j in range(n):
-                    x[j] = r + th * y[j]
-                if waits:
-                    for j in range(n):
-                        x[j] += (1.0 - th) * v_wait[s, a, w0 + j, q]
-                _choose(a, x, best, top, arg, given, mix, NO_NOISE, np.inf, mode, s, w0, n, q, 0)
-        _interleave(bests, n, out[s, w0 : w0 + n].reshape(n * A))
-        if keep:
-            _interleave(args, n, table[s, w0 : w0 + n].reshape(n * A))
+            reward[s, q] = rewards[s, q] if paid else 0.0
+            theta[s, q] = 1.0 if forced else law[min(s, s_last), min(q, q_last), waited]
+            if learns:
+                pair = s * A + q
+                extra = bonus[pair] if forced else bonus[pair] + theta_bonus[pair, waited]
+                reward[s, q] = reward[s, q] + extra if known[pair] else clip
+                if len(std_coefficient) > 0:
+                    std_coefficient[s, q] = spread[pair] if known[pair] else 0.0
+    if not learns:
+        std_coefficient[:] = 0.0
+
+
+@compiled
+def _share(W, part, parts):
+    """The w of part number `part`."""
+    units = (W + UNIT - 1) // UNIT
+    return min(units * part // parts * UNIT, W), min(units * (part + 1) // parts * UNIT, W)
+
+
+@compiled
+def _root(row, mode, V, actions, mix, W, w_from, w_to, initial, by_start, th, bonus, clip, noise, pending):
+    """Before anything is seen: x_a[i, w] = bonus + θ·U^{(h+1, 0)}[i, w, a] + (1 − θ)·Root_{h+1}[i, w, a], i the start state (or one i, the
+    mean over start states), and one action for all i; `pending` if that is not negative."""
+    place, here, arrival, wait = row[ACTIONS], row[VALUES], row[ARRIVAL], row[WAIT]
+    S, A = len(initial), mix.shape[1]
+    starts = S if by_start else 1
+    chooses = mode in (BEST, OPTIMISTIC)
+    x = np.empty((A, starts))
+    for w in range(w_from, w_to):
+        best, top = max(pending, 0), -np.inf
+        if pending < 0 and mode == FOLLOW:
+            best = np.int64(actions[place + w])
+        for a in range(A):
+            y = 0.0
+            for i in range(starts):
+                z = bonus
+                if arrival >= 0 and th > 0.0:
+                    if by_start:
+                        z += th * V[arrival + (i * A + a) * W + w]
+                    else:
+                        for s in range(S):
+                            z += th * initial[s] * V[arrival + (s * A + a) * W + w]
+                if wait >= 0 and th < 1.0:
+                    z += (1.0 - th) * V[wait + (i * A + a) * W + w]
+                x[a, i] = min(z, clip)
+                y += initial[i] * x[a, i] if by_start else x[a, i]
+            if mode == OPTIMISTIC:
+                y += noise[a, (w * 37) % SHIFTS]
+            if chooses and pending < 0 and y > top:
+                best, top = a, y
+        for i in range(starts):
+            y = x[best, i]
+            if mode == MIX and pending < 0:
+                y = 0.0
+                for a in range(A):
+                    y += mix[place + w, a] * x[a, i]
+            V[here + i * W + w] = y
+        if chooses and len(actions) > 0:
+            actions[place + w] = best
+
+
+@compiled
+def sweep(model, optimism, tables, mode, first, last, part, parts):
+    """Part `part` of `parts` of the rows first..last of tables.blocks: their values, and their actions unless a policy is followed."""
+    successor, probability, count, matrices, rewards, law, first_theta, initial = model
+    bonus, theta_bonus, spread, known, remaining, root_bonus, noise = optimism
+    blocks, powers, V, actions, mix, pending, H, by_start = tables
+    S, A = rewards.shape[1:]
+    T, learning = len(count), mode == OPTIMISTIC
+    reward, theta = np.empty((S, A)), np.empty((S, A))
+    std_coefficient = np.empty((S, A)) if len(spread) > 0 else np.empty((0, 0))
+    no_wait, no_action, no_matrix = np.empty((0, 0, 0, 0)), np.empty((0, 0, 0), actions.dtype), np.empty((0, 0))
+    for b in range(first, last):
+        row = blocks[b]
+        kind, h, m, waited, here, forced = row[KIND], row[TIME], row[LENGTH], row[WAITED], row[VALUES], row[FORCED] > 0
+        W = powers[m] if kind == ROOT else powers[max(m - 1, 0)]
+        low, high = _share(W, part, parts)
+        if low == high:
+            continue
+        t = h - m
+        clip = np.inf
+        if learning:
+            clip = remaining[t + 1] if waited > 0 and t >= 0 else remaining[max(t, 0)]
+        if kind == ROOT:
+            th, extra = 1.0 if forced else first_theta[h + 1], root_bonus[h] if learning else 0.0
+            under_way = pending[h] if h < len(pending) else -1
+            _root(row, mode, V, actions, mix, W, low, high, initial, by_start, th, extra, clip, noise, under_way)
+            continue
+        at, at_reward, at_law = (
+            min(max(t + T - H, 0), T - 1),
+            min(max(t, 0), len(rewards) - 1),
+            min(max(t, 0), len(law) - 1),
+        )
+        learns = learning and t < H - 1
+        at_bonus = min(at, len(bonus) - 1)
+        pairs = (bonus[at_bonus], theta_bonus[at_bonus], spread[at] if len(spread) > 0 else bonus[0], known[at_bonus])
+        _fill_step(
+            rewards[at_reward], law[at_law], pairs, t, waited, forced, learns, clip, reward, theta, std_coefficient
+        )
+        matrix = matrices[at] if len(matrices) > 0 else no_matrix
+        step = Step(successor[at], probability[at], count[at], matrix, reward, theta, std_coefficient, noise, clip)
+        heads = A if m > 0 else 1
+        choices = heads if kind == NODE else 1
+        size = S * W * heads
+        n = S * choices * W
+        v_next = V[row[ARRIVAL] : row[ARRIVAL] + n] if row[ARRIVAL] >= 0 else np.zeros(n)
+        v_wait, action, probabilities, how = no_wait, no_action, no_wait, mode
+        if row[WAIT] >= 0:
+            v_wait = V[row[WAIT] : row[WAIT] + size * A].reshape(S, A, W, heads)
+        if kind == REST:
+            how = OPTIMISTIC if learning else BEST
+        elif mode == MIX:
+            probabilities = mix[row[ACTIONS] : row[ACTIONS] + size].reshape(S, W, heads, A)
+        elif len(actions) > 0:
+            action = actions[row[ACTIONS] : row[ACTIONS] + size].reshape(S, W, heads)
+        block = Block(v_next.reshape(S, choices, W), v_wait, V[here : here + size].reshape(S, W, heads))
+        if m == 0:
+            back_up_now(step, block, Choice(how, action, probabilities))
+        else:
+            back_up(step, block, Choice(how, action, probabilities), low, high)

@@ -6,13 +6,62 @@ episodes of a chunk before the next, so that their memory look-ups overlap. The 
 step. `settles` is when each observation arrives or is known to be lost; `lost` says which (one entry: nothing is).
 """
 
-import numba as nb
+from typing import NamedTuple
+
 import numpy as np
+
+from oldlight.kernels.cache import compiled
 
 TABLE, CHANCES, BLACKOUT, MARKOV, GIVEN = 0, 1, 2, 3, 4
 
 
-@nb.njit(nogil=True, cache=True, inline="always")
+class World(NamedTuple):
+    """The true process and link. Laws are running sums; an axis of length 1 stands for all steps, states or actions."""
+
+    initial: np.ndarray  # [s]
+    successor: np.ndarray  # [step, s·A + a, k]
+    cumulative: np.ndarray  # [step, s·A + a, k]
+    rewards: np.ndarray  # [h, s, a]
+    first: np.ndarray  # [d]: the delay of the first observation
+    interarrival: np.ndarray  # [step, s, a, δ]
+    powers: np.ndarray  # A^m
+    longest_delay: int
+    warmup: int
+
+
+class Rule(NamedTuple):
+    """A policy: a flat table by place (TABLE, BLACKOUT, MARKOV) or probabilities[place, a] (CHANCES); GIVEN: actions are there already."""
+
+    table: np.ndarray
+    probabilities: np.ndarray
+    offset: np.ndarray  # [h, m, δ], as in Layout
+    root: np.ndarray  # [h]
+    pending: np.ndarray  # [h]: actions under way before the start
+    late: int  # BLACKOUT: how late an observation is
+
+
+class Draws(NamedTuple):
+    """Uniform random numbers, axes (step, episode), and which observations are lost; one entry where none is needed."""
+
+    lost: np.ndarray
+    state: np.ndarray
+    link: np.ndarray
+    action: np.ndarray
+
+
+class Played(NamedTuple):
+    """What the episodes leave."""
+
+    states: np.ndarray  # [step, episode]
+    actions: np.ndarray  # [step, episode]
+    settles: np.ndarray  # [step, episode]
+    agent: np.ndarray  # [what, episode]
+    returns: np.ndarray  # [episode]
+    earned: np.ndarray  # [h], of all episodes
+    ages: np.ndarray  # [h, age], of all episodes
+
+
+@compiled(inline="always")
 def draw(cumulative, u):
     """How many of the running sums are ≤ u: without branches where there are few."""
     n = len(cumulative)
@@ -26,7 +75,7 @@ def draw(cumulative, u):
     return k
 
 
-@nb.njit(nogil=True, cache=True, inline="always")
+@compiled(inline="always")
 def observe(e, h, warmup, A, loses, lost, settles, agent):
     """What reaches the agent at time h, in order and at most one: an observation, or the news that it is lost."""
     u = agent[4, e] + 1
@@ -46,10 +95,13 @@ def observe(e, h, warmup, A, loses, lost, settles, agent):
     agent[3, e] += 1
 
 
-@nb.njit(nogil=True, cache=True)
-def begin(initial, index, cumulative, first, longest_delay, warmup, A, lost, draw_state, draw_link, draw_action,
-          states, actions, settles, agent):  # fmt: skip
+@compiled
+def begin(world, draws, played):
     """The steps before step 0, and what the agent knows at time 0."""
+    initial, index, cumulative, rewards, first, _, _, longest_delay, warmup = world
+    lost, draw_state, draw_link, draw_action = draws
+    states, actions, settles, agent = played.states, played.actions, played.settles, played.agent
+    A = rewards.shape[2]
     for e in range(states.shape[1]):
         states[0, e] = draw(initial, draw_state[0, e])
         agent[0, e], agent[1, e], agent[2, e], agent[3, e], agent[4, e] = -warmup - 1, warmup, 0, 0, -warmup - 1
@@ -69,11 +121,13 @@ def begin(initial, index, cumulative, first, longest_delay, warmup, A, lost, dra
         observe(e, 0, warmup, A, len(lost) > 1, lost, settles, agent)
 
 
-@nb.njit(nogil=True, cache=True)
-def play(mode, h_from, h_to, index, cumulative, rewards, interarrival, longest_delay, warmup, late, powers, pending, offset, root,
-         table, chances, lost, draw_state, draw_link, draw_action, states, actions, settles, agent, returns, earned,
-         ages):  # fmt: skip
+@compiled
+def play(mode, h_from, h_to, world, rule, draws, played):
     """Steps h_from..h_to of every episode: choose, act, move on, and see what arrives."""
+    _, index, cumulative, rewards, _, interarrival, powers, longest_delay, warmup = world
+    table, chances, offset, root, pending, late = rule
+    lost, draw_state, draw_link, draw_action = draws
+    states, actions, settles, agent, returns, earned, ages = played
     H, S, A = rewards.shape
     random_link = interarrival.shape[3] > 1
     loses = len(lost) > 1

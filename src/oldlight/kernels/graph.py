@@ -14,8 +14,9 @@ Arrays that grow are doubled by the caller when a call says so; every call can b
 
 from typing import NamedTuple
 
-import numba as nb
 import numpy as np
+
+from oldlight.kernels.cache import compiled
 
 # columns of Graph.whole
 BLOCK, CODE, STATE, BELIEF, BELIEF_SIZE, OPTION, CHOSEN, LOW_ACTION, KNOWN, TURN = range(10)
@@ -25,7 +26,7 @@ ACTION, FROM, TO, NEXT_OPTION = range(4)  # columns of Graph.option
 STATES, OPTIONS, EDGES, BELIEFS, EXPANDED, CUT_OFF = range(6)  # places of Graph.count
 UNKNOWN = -1
 ROUND = 2.0**46
-_inner = nb.njit(nogil=True, cache=True)
+_inner = compiled
 
 
 class Process(NamedTuple):
@@ -167,7 +168,7 @@ def _make(process, link, tables, graph, place, law, support, n):
     return i
 
 
-@nb.njit(nogil=True, cache=True)
+@compiled
 def enter(process, link, tables, graph, place, law, support, n):
     """The number of the state place = (block, code, s), made if need be."""
     block, code, s = place
@@ -177,7 +178,7 @@ def enter(process, link, tables, graph, place, law, support, n):
     return i
 
 
-@nb.njit(nogil=True, cache=True)
+@compiled
 def find(graph, place, law, support, n):
     """The number of the state place = (block, code, s), or −1."""
     return _find(graph, place[0], place[1], place[2], law, support, n)[1]
@@ -324,7 +325,7 @@ def room(process, link, graph, block):
     )
 
 
-@nb.njit(nogil=True, cache=True)
+@compiled
 def rehash(graph):
     """Fill a new, empty table of slots."""
     S = 1

@@ -9,10 +9,10 @@ so the smaller one is used. Ties are broken by a hash of (place, action, salt), 
 
 from typing import Any, NamedTuple
 
-import numba as nb
 import numpy as np
 
-from oldlight.kernels.episodes import GIVEN, begin, play
+from oldlight.kernels.cache import compiled
+from oldlight.kernels.episodes import GIVEN, Rule, begin, play
 
 MIXED = np.uint64(0x9E3779B97F4A7C15)
 
@@ -67,48 +67,14 @@ class Known(NamedTuple):
     waited: int
 
 
-class World(NamedTuple):
-    """The true process and link, as `kernels.episodes` reads them."""
-
-    initial: Any
-    successor: Any
-    cumulative: Any
-    first: Any
-    rewards: Any
-    links: Any
-    powers: Any
-    pending: Any
-
-
-class Draws(NamedTuple):
-    """The random numbers of one episode."""
-
-    lost: Any
-    state: Any
-    link: Any
-    action: Any
-
-
-class Played(NamedTuple):
-    """What an episode leaves, as `kernels.episodes` writes it."""
-
-    states: Any
-    actions: Any
-    settles: Any
-    agent: Any
-    returns: Any
-    earned: Any
-    ages: Any
-
-
-@nb.njit(nogil=True, cache=True)
+@compiled
 def _mix(x):
     x = (x ^ (x >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
     x = (x ^ (x >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
     return x ^ (x >> np.uint64(31))
 
 
-@nb.njit(nogil=True, cache=True)
+@compiled
 def slot_of(place, keys):
     """The slot of a place, or the free slot where it belongs."""
     mask = len(keys) - 1
@@ -118,13 +84,13 @@ def slot_of(place, keys):
     return i
 
 
-@nb.njit(nogil=True, cache=True)
+@compiled
 def _value(place, otherwise, slots):
     i = slot_of(place, slots.keys)
     return slots.values[i] if slots.keys[i] != 0 else otherwise
 
 
-@nb.njit(nogil=True, cache=True)
+@compiled
 def without_delay(model, H, warmup):
     """model.plain[h, s]: optimistic value iteration of the original process."""
     S, A = model.rewards.shape[1], model.rewards.shape[2]
@@ -139,7 +105,7 @@ def without_delay(model, H, warmup):
             plain[h, s] = min(best, model.remaining[h])
 
 
-@nb.njit(nogil=True, cache=True, inline="always")  # a call with this many arrays would cost more than it does
+@compiled(inline="always")  # a call with this many arrays would cost more than it does
 def _plain_q(model, h, sa, row, H, reward):
     if h == H - 1:
         return reward
@@ -151,7 +117,7 @@ def _plain_q(model, h, sa, row, H, reward):
     return x
 
 
-@nb.njit(nogil=True, cache=True)
+@compiled
 def _relax(known, q, model, H, warmup):
     """Lower q[a] to the bound of somebody who sees everything from the next step on; an estimated rho has its bonus too."""
     h, t, _, _, code, waited = known
@@ -191,7 +157,7 @@ def _relax(known, q, model, H, warmup):
         q[a] = min(q[a], x)
 
 
-@nb.njit(nogil=True, cache=True)
+@compiled
 def lookahead(known, q, model, places, slots):
     """q[a]: the optimistic value of acting a on what is known."""
     if known.t < -places.warmup:
@@ -201,7 +167,7 @@ def lookahead(known, q, model, places, slots):
     _relax(known, q, model, places.horizon, places.warmup)
 
 
-@nb.njit(nogil=True, cache=True)
+@compiled
 def _before_anything(h, code, q, model, places, slots):
     """q[a] by one step of lookahead in the hash table, while nothing has been seen."""
     S, A = model.rewards.shape[1], model.rewards.shape[2]
@@ -221,7 +187,7 @@ def _before_anything(h, code, q, model, places, slots):
         q[a] = min(x, most)
 
 
-@nb.njit(nogil=True, cache=True)
+@compiled
 def _from_table(known, q, model, places, slots):
     """q[a] by one step of lookahead in the hash table."""
     h, t, s, m, code, waited = known
@@ -254,7 +220,7 @@ def _from_table(known, q, model, places, slots):
         q[a] = min(x, clip)
 
 
-@nb.njit(nogil=True, cache=True)
+@compiled
 def best_of(q, place, salt):
     """The best action; ties within 1e-12 at random."""
     best, top = 0, -np.inf
@@ -266,7 +232,7 @@ def best_of(q, place, salt):
     return best
 
 
-@nb.njit(nogil=True, cache=True)
+@compiled
 def _store(place, value, slots):
     i = slot_of(place, slots.keys)
     if slots.keys[i] == 0:
@@ -275,33 +241,29 @@ def _store(place, value, slots):
     slots.values[i] = value
 
 
-@nb.njit(nogil=True, cache=True)
-def episode(salt, model, places, slots, world, draws, played):
+@compiled
+def episode(salt, model, places, slots, world, pending, draws, played):
     """Play one episode greedily and back up every information state on its way, the open-loop rest included."""
     A = model.rewards.shape[2]
     H, warmup, offset, root = places.horizon, places.warmup, places.offset, places.root
     states, actions, agent = played.states, played.actions, played.agent
     q = np.empty(A)
-    no_table = np.empty(0, np.uint8)
-    no_chances = np.empty((0, 0))
-    begin(world.initial, world.successor, world.cumulative, world.first, places.longest_delay, warmup, A, draws.lost, draws.state,
-          draws.link, draws.action, states, actions, played.settles, agent)  # fmt: skip
+    rule = Rule(np.empty(0, np.uint8), np.empty((0, 0)), offset, root, pending, 0)
+    begin(world, draws, played)
     for h in range(H):
         t, m, code, waited = agent[0, 0], agent[1, 0], agent[2, 0], agent[3, 0]
         s = np.int64(states[t + warmup, 0]) if t >= -warmup else np.int64(0)
-        if h >= len(world.pending):
+        if h >= len(pending):
             lookahead(Known(h, t, s, m, code, waited), q, model, places, slots)
             place = root[h] + code if t < -warmup else offset[h, m, waited] + s * places.powers[m] + code
             a = best_of(q, place, salt)
             actions[h + warmup, 0] = a
             _store(place, q[a], slots)
-        play(GIVEN, h, h + 1, world.successor, world.cumulative, world.rewards, world.links, places.longest_delay, warmup, 0,
-             world.powers, world.pending, offset, root, no_table, no_chances, draws.lost, draws.state, draws.link, draws.action,
-             states, actions, played.settles, agent, played.returns, played.earned, played.ages)  # fmt: skip
+        play(GIVEN, h, h + 1, world, rule, draws, played)
     _back_up_rest(model, places, slots, states, actions)
 
 
-@nb.njit(nogil=True, cache=True)
+@compiled
 def _back_up_rest(model, places, slots, states, actions):
     """The open-loop rest: what the last m actions earn from the state where they began."""
     A, ends, powers, remaining = model.rewards.shape[2], places.ends, places.powers, model.remaining
@@ -326,7 +288,7 @@ def _back_up_rest(model, places, slots, states, actions):
         _store(ends[m] + s * powers[m] + code, min(x, remaining[max(t, 0)]), slots)
 
 
-@nb.njit(nogil=True, cache=True)
+@compiled
 def rehash(old_keys, old_values, keys, values):
     """Move a table into a larger one."""
     for i in range(len(old_keys)):

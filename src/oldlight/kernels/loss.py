@@ -13,10 +13,12 @@ the actions since. Arrays:
 Few arguments and one entry point, `visit`, keep the time to compile short.
 """
 
-import numba as nb
+from typing import NamedTuple
+
 import numpy as np
 
-from oldlight.planning.loss import GAP, HEAD, SHIFT
+from oldlight.kernels.belief_table import GAP, HEAD, SHIFT
+from oldlight.kernels.cache import compiled
 
 ROUND = 2.0**46  # beliefs that agree to 2^−46 in every entry share a table entry
 PROBES = 8
@@ -29,7 +31,29 @@ QUEUE, ACTION, FOUND_ACTION, PENDING, DIGITS = (
     3,
     4,
 )  # columns of whole[u]; then rounded belief, tried, next queue
-_inner = nb.njit(nogil=True, cache=True)
+_inner = compiled
+
+
+class Tree(NamedTuple):
+    """The process, the bounds and the beliefs met (see above); d: the length of the queue; slack: gaps up to this are closed.
+
+    Scratch of level u: space[u] = A next beliefs, then ceiling, settled, settled_up [a]; real[u], whole[u] by the names above.
+    count: nodes expanded, entries of the table.
+    """
+
+    d: int
+    slack: float
+    P: np.ndarray
+    R: np.ndarray
+    seen: np.ndarray
+    corner: np.ndarray
+    qup: np.ndarray
+    table: np.ndarray
+    bounds: np.ndarray
+    space: np.ndarray
+    real: np.ndarray
+    whole: np.ndarray
+    count: np.ndarray
 
 
 @_inner
@@ -87,8 +111,9 @@ def _act(u, b, q, a, d, P, R, seen, corner, after):
 
 
 @_inner
-def _open(u, b, q, cutoff, solving, d, slack, P, R, seen, corner, qup, table, bounds, space, real, whole, count):
+def _open(u, b, q, cutoff, solving, tree):
     """Come to a node: True if it is settled at once (its bounds and action in real[u], whole[u]), else ready to expand."""
+    d, slack, P, R, seen, corner, qup, table, bounds, space, real, whole, count = tree
     S = P.shape[1]
     A = P.shape[2]
     U = corner.shape[1] - 1
@@ -145,8 +170,9 @@ def _open(u, b, q, cutoff, solving, d, slack, P, R, seen, corner, qup, table, bo
 
 
 @_inner
-def _close(u, b, solving, corner, qup, table, bounds, space, real, whole, count):
+def _close(u, b, solving, tree):
     """Every action of the node is tried or pruned: remember what was found."""
+    qup, table, bounds, space, real, whole, count = tree[6:]
     S = qup.shape[1]
     A = qup.shape[3]
     q = whole[u, QUEUE]
@@ -167,17 +193,15 @@ def _close(u, b, solving, corner, qup, table, bounds, space, real, whole, count)
 
 
 @_inner
-def search(
-    first, b_first, q_first, solving, d, slack, P, R, seen, corner, qup, table, bounds, space, real, whole, count
-):
+def _search(first, b_first, q_first, solving, tree):
     """(lower, upper, action) of the node (first, b_first, q_first), depth first along blackouts, without recursion.
 
     solving ≥ 0: the node is that corner, being solved: its row of qup is written rather than used.
     A node below may be left with only `upper` ≤ its cut-off, because it cannot matter; then its lower may be −∞.
-    Scratch of level u: space[u] = A next beliefs, then ceiling, settled, settled_up [a]; real[u], whole[u] by the names above.
     """
-    S = P.shape[1]
-    A = P.shape[2]
+    slack, seen, space, real, whole = tree.slack, tree.seen, tree.space, tree.real, tree.whole
+    S = tree.P.shape[1]
+    A = tree.P.shape[2]
     u = first
     coming = True
     cutoff, q = NO, q_first
@@ -185,7 +209,7 @@ def search(
         who = solving if u == first else -1
         b = b_first if u == first else space[u - 1, whole[u - 1, PENDING]]
         if coming:
-            if _open(u, b, q, cutoff, who, d, slack, P, R, seen, corner, qup, table, bounds, space, real, whole, count):
+            if _open(u, b, q, cutoff, who, tree):
                 if u == first:
                     return real[u, LOW], real[u, UP], whole[u, ACTION]
                 u -= 1
@@ -211,7 +235,7 @@ def search(
         if a < 0 or space[u, A, a] <= threshold:
             if a >= 0:
                 real[u, UP] = max(real[u, UP], space[u, A, a])
-            _close(u, b, who, corner, qup, table, bounds, space, real, whole, count)
+            _close(u, b, who, tree)
             if u == first:
                 return real[u, LOW], real[u, UP], whole[u, ACTION]
             u -= 1
@@ -226,19 +250,14 @@ def search(
             u += 1
 
 
-@nb.njit(nogil=True, cache=True)
-def visit(
-    u, beliefs, queues, solving, start, out, d, slack, P, R, seen, corner, qup, table, bounds, space, real, whole, count
-):
+@compiled
+def visit(u, beliefs, queues, solving, start, out, tree):
     """Search the nodes (u, beliefs[i], queues[i]) from i = start on; out[i] = (lower, upper, action).
 
     Returns where it stopped: at the end, or earlier when the table is two thirds full and should grow.
     """
     for i in range(start, len(queues)):
-        out[i, 0], out[i, 1], out[i, 2] = search(
-            u, beliefs[i], queues[i], solving[i],
-            d, slack, P, R, seen, corner, qup, table, bounds, space, real, whole, count,
-        )  # fmt: skip
-        if 3 * count[1] > 2 * len(table):
+        out[i, 0], out[i, 1], out[i, 2] = _search(u, beliefs[i], queues[i], solving[i], tree)
+        if 3 * tree.count[1] > 2 * len(tree.table):
             return i + 1
     return len(queues)

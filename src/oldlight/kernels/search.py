@@ -2,9 +2,9 @@
 
 from typing import NamedTuple
 
-import numba as nb
 import numpy as np
 
+from oldlight.kernels.cache import compiled
 from oldlight.kernels.graph import (
     ACTION,
     BELIEF,
@@ -33,7 +33,7 @@ from oldlight.kernels.graph import (
 )  # fmt: skip
 
 DONE, GROW, PAUSE = range(3)
-_inner = nb.njit(nogil=True, cache=True)
+_inner = compiled
 
 
 class Limits(NamedTuple):
@@ -152,7 +152,7 @@ def _open(process, graph, i, weight, limits):
     return True
 
 
-@nb.njit(nogil=True, cache=True)
+@compiled
 def close(process, link, tables, graph, scratch, start, limits):
     """Depth first from the start: at each state follow the action with the highest upper bound until no other can beat it.
 

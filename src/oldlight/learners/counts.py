@@ -24,7 +24,7 @@ Ints = NDArray[np.int64]
 
 
 class DelayCounts:
-    """See the module's text and `learners.delay_kernels` for the arrays."""
+    """See the module's text and `kernels.counts` for the arrays."""
 
     def __init__(self, setting: Setting, pooled: bool) -> None:
         S, A, H, warmup = setting.n_states, setting.n_actions, setting.horizon, setting.warmup
@@ -52,15 +52,19 @@ class DelayCounts:
         from oldlight.kernels import counts as kernels
 
         setting = self.setting
-        kernels.count(
-            episode.states, episode.actions, episode.arrivals, setting.warmup, setting.law.longest_delay, setting.n_actions, self.pooled,
-            self.seen, self.index, self.number, self.n_next, self.event, self.risk, self.touched,
-        )  # fmt: skip
+        protocol = kernels.Protocol(setting.warmup, setting.law.longest_delay, setting.n_actions, self.pooled)
+        kernels.count(episode.states, episode.actions, episode.arrivals, protocol, self.arrays(), self.touched)
         if setting.warmup == 0:
             self.first[min(int(episode.arrivals[0]), setting.horizon)] += 1
         self.starts[episode.states[0]] += 1
         self.episodes += 1
         return self.touched
+
+    def arrays(self) -> Any:
+        """The counts, as the kernels read them."""
+        from oldlight.kernels import counts as kernels
+
+        return kernels.Counts(self.seen, self.index, self.number, self.n_next, self.event, self.risk)
 
     def state(self) -> dict[str, Any]:
         names = ("seen", "index", "number", "n_next", "event", "risk", "first", "starts")

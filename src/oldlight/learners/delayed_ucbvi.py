@@ -194,12 +194,15 @@ class DelayedUCBVI(Learner):
         from oldlight.kernels import counts as kernels
 
         setting, counts, model = self.setting, self.counts, self.model
-        kernels.estimate(
-            touched, counts.seen, counts.number, counts.n_next, counts.event, counts.risk, self.c, float(setting.horizon),
-            float(self.D) * setting.log_term, setting.log_term, self.law == "known" or setting.warmup > 0,
-            self.divisor == "printed", model.weight, model.n_next, model.bonus, model.spread, model.theta, model.theta_bonus,
-            model.known,
+        known_law = self.law == "known" or setting.warmup > 0
+        bonus = kernels.Bonus(
+            float(self.c), float(setting.horizon), float(self.D) * setting.log_term, setting.log_term, known_law,
+            self.divisor == "printed",
         )  # fmt: skip
+        estimates = kernels.Estimates(
+            model.weight, model.n_next, model.bonus, model.spread, model.theta, model.theta_bonus, model.known
+        )
+        kernels.estimate(touched, counts.arrays(), bonus, estimates)
         if self.law == "estimated":
             model.rho[:] = counts.starts / counts.episodes
         if self.law == "estimated" and setting.warmup == 0:

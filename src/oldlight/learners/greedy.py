@@ -64,18 +64,10 @@ class GreedyTable:
         """One episode in the world: returns, and states, actions, arrivals (step, 1)."""
         from oldlight.kernels import greedy as kernels
 
-        problem = world.problem
-        H, warmup = problem.horizon, problem.warmup
-        states, actions, settles = np.zeros((3, warmup + H, 1), dtype=np.int32)
-        agent, ages = np.zeros((5, 1), dtype=np.int64), np.zeros((H, warmup + H + 1), dtype=np.int64)
-        played = kernels.Played(states, actions, settles, agent, np.zeros(1), np.zeros(H), ages)
-        truth = kernels.World(
-            world.initial, world.index, world.cumulative, world.first, world.rewards, world.links, world.powers,
-            np.array(problem.pending[:H], dtype=np.int64),
-        )  # fmt: skip
-        random_numbers = kernels.Draws(draws.lost, draws.state, draws.link, draws.action)
-        kernels.episode(self.salt, *self._arrays(model), truth, random_numbers, played)
-        return played.returns, states, actions, settles
+        pending = np.array(world.problem.pending[: world.problem.horizon], dtype=np.int64)
+        played = world.played(1)
+        kernels.episode(self.salt, *self._arrays(model), world.arrays, pending, draws.arrays(), played)
+        return played.returns, played.states, played.actions, played.settles
 
     def choose(self, model: Estimate, info: Information) -> int:
         """What the agent does on `info`."""

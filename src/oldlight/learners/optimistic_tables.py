@@ -1,20 +1,18 @@
-"""The tables of one layout that a pass of value iteration fills: blocks, where they stand, values and a policy.
-
-`Tables.sweep` runs `delay_kernels.sweep` on a model given as arrays; `true_value` runs it on the true problem to value the
-policy (for the tests and for learners' own bookkeeping: `oldlight.learn` values policies by `oldlight.evaluate`).
-"""
+"""The tables of one layout that optimistic planning fills: values and a policy, by the sweep of `oldlight.kernels.delay`."""
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any
+from functools import partial
 
 import numpy as np
 from numpy.typing import NDArray
 
 from oldlight.learners.base import Setting
-from oldlight.model.information import Layout
+from oldlight.machine import thread_count
 from oldlight.model.policies import TablePolicy
+from oldlight.planning.blocks import Schedule, run_calls
 from oldlight.planning.delay import action_type
 
 Floats = NDArray[np.float64]
@@ -24,60 +22,67 @@ NOISE = 1e-12  # ties are values closer than this
 
 @dataclass
 class Estimate:
-    """A model with bonuses, as `delay_kernels.sweep` reads it (axes as there)."""
+    """A model with bonuses. Row of step t: t + warmup, or one row for all steps when counts are pooled; pair = s·A + a."""
 
-    index: Ints
-    weight: Floats
-    n_next: Ints
-    bonus: Floats
-    spread: Floats  # (0, 0) for none
-    theta: Floats
-    theta_bonus: Floats
-    known: NDArray[np.bool_]
-    first_theta: Floats
-    rho: Floats
-    root_bonus: Floats
+    index: Ints  # [row, pair, k]: successors
+    weight: Floats  # [row, pair, k]: their probabilities
+    n_next: Ints  # [row, pair]: how many there are
+    bonus: Floats  # [row, pair]
+    spread: Floats  # [row, pair]: the coefficient of the standard deviation; (0, 0) for none
+    theta: Floats  # [row, pair, δ]
+    theta_bonus: Floats  # [row, pair, δ]
+    known: NDArray[np.bool_]  # [row, pair]: is anything known of it?
+    first_theta: Floats  # [h]
+    rho: Floats  # [s]
+    root_bonus: Floats  # [h]: added before anything is seen
 
 
 class Tables:
-    """Values and policy over a layout."""
+    """Values and policy over a layout. remaining[t]: the most that steps t, t + 1, .. can earn; ends[m]: where the values of the last m
+    actions, from the state where they began, stand."""
 
     def __init__(self, setting: Setting, rewards: Floats, dense: bool = True) -> None:
         """dense=False: only the places, without values (a greedy learner keeps its own)."""
         layout = setting.layout
         assert layout is not None
         self.setting, self.layout = setting, layout
-        H, S, A = setting.horizon, setting.n_states, setting.n_actions
-        blocks = [list(b) for h in range(H - 1, -1, -1) for b in layout.blocks(h)]
-        self.blocks = np.array(blocks, dtype=np.int64).reshape(-1, 4)  # none if nothing is ever seen
-        longest = max([b.m for b in layout.blocks(H - 1)] + ([H] if layout.root[H - 1] >= 0 else []))
-        sizes = [S * A**m for m in range(longest + 1)]
-        self.ends = layout.size + np.concatenate([[0], np.cumsum(sizes[:-1])]).astype(np.int64)
-        self.values = np.zeros(layout.size + sum(sizes) if dense else 0)
-        self.zeros = np.zeros(max(sizes) * A if dense else 0)
-        self.powers = A ** np.arange(max(longest, H if layout.root.max() >= 0 else 0) + 2, dtype=np.int64)
-        self.actions = np.zeros(layout.size if dense else 0, dtype=action_type(A))
-        self.rewards = rewards
-        self._noisy = 64 + min(512, A ** max(longest - 1, 0))
-        most = np.append(np.cumsum(rewards.max(axis=(1, 2))[::-1])[::-1], 0.0)
-        self.remaining = most
+        self.schedule = Schedule(layout, warmup=setting.warmup, longest_delay=setting.law.longest_delay, values="table")
+        self.ends, self.powers = self.schedule.ends, self.schedule.powers
+        self.values = np.zeros(self.schedule.size if dense else 0)
+        self.actions = np.zeros(layout.size if dense else 0, dtype=action_type(setting.n_actions))
+        self.rewards = np.ascontiguousarray(rewards)
+        self.remaining = np.append(np.cumsum(rewards.max(axis=(1, 2))[::-1])[::-1], 0.0)
+        self._noise = np.empty((setting.n_actions, 64 + min(512, setting.n_actions ** max(len(self.ends) - 2, 0))))
+        self._planned: Estimate | None = None
+        self._calls = list(self.schedule.calls(thread_count()))
 
     def sweep(self, model: Estimate, rng: np.random.Generator) -> float:
         """One optimistic pass; ties are broken at random. Returns the estimate of the optimal value."""
-        noise = rng.random((self.setting.n_actions, self._noisy)) * NOISE
-        self._run(model, noise, 3, self.actions)
+        if model is not self._planned:
+            self._planned, self._sweep = model, self._prepared(model)
+        rng.random(out=self._noise)
+        self._noise *= NOISE
+        run_calls(self._sweep, self._calls)
         return self._start(model.rho, model.first_theta)
 
-    def _run(self, model: Estimate, noise: Floats, mode: int, table: NDArray[Any]) -> None:
-        from oldlight.kernels import counts as kernels
+    def _prepared(self, model: Estimate) -> Callable[..., None]:
+        """The compiled sweep for this model, whose arrays change in place."""
+        from oldlight.kernels import delay as kernels
 
         setting = self.setting
-        kernels.sweep(
-            self.blocks, self.layout.offset, self.layout.root, self.ends, self.values, self.zeros, setting.horizon,
-            setting.warmup, setting.law.longest_delay, self.powers, self.rewards, self.remaining, model.index, model.weight, model.n_next,
-            model.bonus, model.spread, model.theta, model.theta_bonus, model.known, model.first_theta, model.rho,
-            model.root_bonus, noise, mode, table,
+        H, S, A = setting.horizon, setting.n_states, setting.n_actions
+        estimates = kernels.Model(
+            model.index, model.weight, model.n_next, np.empty((0, S * A, S)), self.rewards,
+            model.theta.reshape(-1, S, A, model.theta.shape[2]), model.first_theta, model.rho,
         )  # fmt: skip
+        optimism = kernels.Optimism(
+            model.bonus, model.theta_bonus, model.spread, model.known, self.remaining, model.root_bonus, self._noise
+        )
+        pending = np.array(setting.pending[:H], dtype=np.int64)
+        tables = kernels.Tables(
+            self.schedule.blocks, self.powers, self.values, self.actions, np.empty((0, A)), pending, H, False
+        )
+        return partial(kernels.sweep, estimates, optimism, tables, kernels.OPTIMISTIC)
 
     def _start(self, rho: Floats, first_theta: Floats) -> float:
         """The value of time 0, from the values just computed."""
@@ -97,9 +102,3 @@ class Tables:
     def policy(self) -> TablePolicy:
         """The policy of the last pass, as an object of its own."""
         return TablePolicy.trusted(self.layout, self.actions.copy())
-
-
-def layout_of(setting: Setting) -> Layout:
-    """The layout, for learners that need one."""
-    assert setting.layout is not None
-    return setting.layout

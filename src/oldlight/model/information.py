@@ -1,12 +1,11 @@
 """What an agent knows at time h, the belief that follows from it, and where it stands in a table.
 
 The information state is τ_h = (t, s_t, queue a_t..a_{h−1}, δ): the newest visible step t, its state, the actions since,
-and the number of steps δ waited since that observation arrived. When nothing has been
-seen yet there is no t and no state, and the queue holds every action so far: the *root*. Policies that are functions of
-τ_h lose nothing against policies of the whole history.
+and the number of steps δ waited since that observation arrived. When nothing has been seen yet there is no t and no state, and
+the queue holds every action so far: the *root*. The best policy of τ_h is as good as the best policy of the whole history.
 
 The belief: given τ_h, the current state has the law  b_h = e_{s_t} P_t(·|·, a_t) ··· P_{h−1}(·|·, a_{h−1}),  or rho in
-place of e_{s_t} at the root. Waiting carries no news of the state: Δ_t is drawn from (s_t, a_t), both known.
+place of e_{s_t} at the root. Waiting reveals nothing of the state: Δ_t is drawn from (s_t, a_t), both known.
 
 **Codes.** A queue q1..qm (q1 the oldest) has the code Σ_i q_i·A^{i−1}: the newest action is the most significant digit.
 So the newest action a is a slow axis of a value table and a maximum over it is an elementwise maximum of long vectors.

@@ -204,7 +204,9 @@ def azuma_consequence(n: int, gamma: float) -> Claim:
 
 
 def within_a_gap(horizon: int, run: int, least_seen: float, iota: float) -> Claim:
-    """The step C_{≥j} of Theorem 2's proof: (g·w' + √(g·w'·H·ι) + ι) ≤ √(2(1−λ_0)Hι) + 2(1−λ_0) + ι, where
+    """The step C_{≥j} of Theorem 2's proof.
+
+    It is (g·w' + √(g·w'·H·ι) + ι) ≤ √(2(1−λ_0)Hι) + 2(1−λ_0) + ι, where
     w' = (1−λ_0)^{j+1} and g = ⌈ι/(−log(1 − (1−λ_0)^j))⌉. But g·w' is about ι·(1−λ_0), and the right has no ι there.
 
     Parameters

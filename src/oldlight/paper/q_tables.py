@@ -37,7 +37,7 @@ class Place(NamedTuple):
 def places(tables: Tables) -> Iterator[Place]:
     """All of them, the paper's 2H steps."""
     layout, most, H = tables.layout, tables.remaining, tables.setting.horizon
-    for h, m, waited, _ in tables.blocks.tolist():
+    for h, m, waited, _ in (block for time in reversed(range(H)) for block in layout.blocks(time)):
         t = h - m
         yield Place("block", t, h, m, waited, float(most[t + 1] if waited and t >= 0 else most[max(t, 0)]))
     for m in range(1, len(tables.ends)):

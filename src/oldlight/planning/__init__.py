@@ -54,7 +54,7 @@ def solve(
         Plan a long delay by the ladder (`oldlight.planning.ladder`): act on the belief as a controller with delays capped at `depth` would,
         with certified bounds instead of an exact value. For channels planned by their automaton: the depth of the tables.
     seconds : float, optional
-        Stop closing the gap between lower and upper after this time, for channels planned by their automaton
+        Stop narrowing the bounds after this time, for channels planned by their automaton
         (`oldlight.planning.link_plan`). Other plans take the time they take.
     max_bytes : int, optional
         Refuse what needs more memory than this; half of the machine's memory if None.

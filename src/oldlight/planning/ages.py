@@ -40,9 +40,9 @@ from oldlight.model.information import Block as Place
 from oldlight.model.mdp import TabularMDP
 from oldlight.model.successors import Successors
 from oldlight.planning.age_layers import Block, Layers, Move
-from oldlight.planning.delay import SMALL, DelayModel, Induction, action_type
+from oldlight.planning.blocks import SMALL
+from oldlight.planning.delay import DelayModel, SingleBlocks, action_type, share
 from oldlight.planning.delay import Floats as Floats
-from oldlight.planning.delay import _share as share
 
 Table = dict[int, Floats]  # a block's number within its time -> [s, code]
 
@@ -105,7 +105,7 @@ class AgeTables:
         threads = thread_count()
         with ThreadPoolExecutor(threads) as pool:
             self._pool, self._threads = pool, threads
-            self._induction = Induction(plant, table=self.actions)
+            self._induction = SingleBlocks(plant, self.actions, pool, threads)
             up = low = blind = self._end()
             for h in range(H - 1, -1, -1):
                 self._store(h + 1, up, low, blind)
@@ -159,7 +159,7 @@ class AgeTables:
         S, A = self.layers.n_states, self.layers.n_actions
         self.plant.share = theta
         full = np.full((S, A), theta)
-        return self._induction._backup(t, 0, L, arrival, wait, full, None, 1, self._pool, self._threads)
+        return self._induction.back_up(t, L, arrival, wait, full)
 
     def _step(self, h: int, up: Table, low: Table, blind: Table) -> tuple[Table, Table, Table]:
         new_up: Table = {}
@@ -247,7 +247,7 @@ class AgeTables:
         full = np.full((S, A), theta)
         if self.kept:  # the block is made where it is kept
             self._induction.reuse([self._place(self.upper, block.offset, block)])
-        return self._induction._backup(block.h - L, 0, L, arrival, wait, full, place, A, self._pool, self._threads)
+        return self._induction.back_up(block.h - L, L, arrival, wait, full, place)
 
     def _follow(
         self,
@@ -273,7 +273,7 @@ class AgeTables:
             x = x if wait is None else x + (1.0 - theta) * wait
             return np.take_along_axis(x, each, axis=1)
         W = A ** (L - 1)
-        out = (self._induction._empty(S * A**L) if room is None else room).reshape(S, W, A)
+        out = (self._induction.empty(S * A**L) if room is None else room).reshape(S, W, A)
         if successors.dense and len(acts) == 1 and wait is None:  # one action for all states: products
             for q in range(A):
                 columns = arrival[:, each[0].reshape(W, A)[:, q] * W + np.arange(W)]

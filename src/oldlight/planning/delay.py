@@ -26,8 +26,9 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
+from functools import cached_property, partial
 from itertools import pairwise
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 from numpy.typing import NDArray
@@ -37,23 +38,21 @@ from oldlight.machine import default_limit, format_bytes, thread_count
 from oldlight.model.information import Block, Layout
 from oldlight.model.problem import ImpairedMDP
 from oldlight.model.successors import Successors
+from oldlight.planning.blocks import SMALL, Schedule, Stage, run_calls
 
 Floats = NDArray[np.float64]
-Key = tuple[int, int]  # (m, δ)
-SMALL = 2_000_000  # multiplications of a block below which threads do not pay
 UNIT = 64  # threads share w in multiples of this
-DENSE_TILE = 128  # w at a time where successors are dense
-PRODUCT = 2**18  # multiplications up to which a product is not shared among threads by the library itself
-SHORT = 32  # up to this many w all actions go into one product
+SHORT = 32  # up to this many w a block with dense successors is not shared
 
 
 class DelayModel:
-    """What the induction asks of a delayed problem. A learner answers with estimates and bonuses instead."""
+    """A delayed problem as the induction reads it: its arrays for the kernel, made once."""
 
     def __init__(self, problem: ImpairedMDP, layout: Layout) -> None:
         law = problem.law
         self.problem, self.layout, self.law = problem, layout, law
         self._cache: dict[int, Successors] = {}
+        self._schedules: dict[str, Schedule] = {}
 
     def successors(self, t: int) -> Successors:
         """P_t, for t = −warmup..H−1."""
@@ -78,13 +77,49 @@ class DelayModel:
         """The probability that the first observation arrives at time h + 1, given that it has not by time h."""
         return float(self.law.first_hazard[h + 1])
 
+    @cached_property
+    def arrays(self) -> Any:
+        """The process and the link as `oldlight.kernels.delay` reads them."""
+        from oldlight.kernels import delay as kernels
 
-@dataclass
-class Stage:
-    """Values at one time: U[(m, δ)] has axes [s, code]; root has axes [s, code] (the start state, then the queue)."""
+        problem, law, mdp = self.problem, self.law, self.problem.mdp
+        steps = [self.successors(t) for t in range(1 if mdp.stationary_transitions else problem.horizon)]
+        rewards = mdp.rewards[:1] if mdp.stationary_rewards else mdp.rewards
+        pairs, S = steps[0].matrix.shape
+        count = np.array([step.count for step in steps])
+        none = np.empty((len(steps), pairs, 0))
+        if sum(step.dense for step in steps) * 2 > len(steps):
+            lists = (none.astype(np.int64), none, count, np.array([step.matrix for step in steps]))
+        else:
+            width = max(step.index.shape[1] for step in steps)
+            successor, probability = (
+                np.zeros((len(steps), pairs, width), np.int64),
+                np.zeros((len(steps), pairs, width)),
+            )
+            for t, step in enumerate(steps):
+                successor[t, :, : step.index.shape[1]], probability[t, :, : step.index.shape[1]] = (
+                    step.index,
+                    step.weight,
+                )
+            lists = (successor, probability, count, np.empty((0, pairs, S)))
+        # copies, so that all have one type for the compiler (those of the problem cannot be written)
+        own = (np.array(x, order="C") for x in (rewards, law.hazard, law.first_hazard, problem.initial))
+        return kernels.Model(*lists, *own)
 
-    values: dict[Key, Floats]
-    root: Floats | None = None
+    def schedule(self, values: Literal["two times", "all times"]) -> Schedule:
+        """The order of the blocks, and where their values stand."""
+        if values not in self._schedules:
+            width = max(
+                1, self.arrays.successor.shape[2], self.arrays.matrix.shape[2] if len(self.arrays.matrix) else 0
+            )
+            self._schedules[values] = Schedule(
+                self.layout,
+                warmup=self.problem.warmup,
+                longest_delay=self.law.longest_delay,
+                values=values,
+                width=width,
+            )
+        return self._schedules[values]
 
 
 @dataclass
@@ -97,205 +132,105 @@ class Induction:
     table: NDArray[Any] | None = None  # out: the best actions
     kept: list[Stage] | None = None  # out: every stage, if a list is given
     progress: Callable[[int, int], None] | None = None
-    _spare: dict[int, list[Floats]] = field(default_factory=dict)
 
     def run(self, stop: int = 0) -> Stage:
         """The stage of time `stop` (H gives what follows the last action)."""
-        H = self.model.layout.horizon
-        threads = thread_count()
-        with ThreadPoolExecutor(threads) as pool:
-            stage = self.after_the_end(pool, threads)
-            for h in range(H - 1, stop - 1, -1):
-                following, stage = stage, self._step(h, stage, pool, threads)
-                if self.kept is None:
-                    self.reuse(following.values.values())
-                else:
-                    self.kept.append(following)
-                if self.progress is not None:
-                    self.progress(H - h, H - stop)
+        from oldlight.kernels import delay as kernels
+
+        layout, problem = self.model.layout, self.model.problem
+        A, H = layout.n_actions, layout.horizon
+        schedule = self.model.schedule("two times" if self.kept is None else "all times")
+        values = np.empty(schedule.size)
+        values[schedule.ends[0] : schedule.ends[0] + layout.n_states] = 0.0  # G_H
+        mode, actions, probabilities = kernels.BEST, np.empty(0, action_type(A)), np.empty((0, A))
+        if self.given is not None:
+            mode, actions = kernels.FOLLOW, _writable(self.given, action_type(A))
+        elif self.mix is not None:
+            mode, probabilities = kernels.MIX, _writable(self.mix, np.dtype(np.float64))
+        elif self.table is not None:
+            actions = self.table
+        pending = np.array(problem.pending[:H], dtype=np.int64)
+        tables = kernels.Tables(schedule.blocks, schedule.powers, values, actions, probabilities, pending, H, True)
+        front = (self.model.arrays, kernels.NO_OPTIMISM, tables, mode)
+        tell = None if self.progress is None else partial(_tell, self.progress, H, stop)
+        calls = schedule.calls(thread_count(), stop)
+        run_calls(partial(kernels.sweep, *front), calls, tell)
         if self.kept is not None:
-            self.kept.append(stage)
-            self.kept.reverse()
-        return stage
+            self.kept.extend(schedule.stage(h, values) for h in range(stop, H + 1))
+        return schedule.stage(stop, values)
+
+
+def _tell(progress: Callable[[int, int], None], horizon: int, stop: int, time: int) -> None:
+    if time < horizon:
+        progress(horizon - time, horizon - stop)
+
+
+def _writable(array: NDArray[Any], kind: np.dtype[Any]) -> NDArray[Any]:
+    """The array, or a copy of the type that the kernels are compiled for (they are compiled anew for arrays that cannot be written)."""
+    found = np.ascontiguousarray(array, dtype=kind)
+    return found if found.flags.writeable else found.copy()
+
+
+@dataclass
+class SingleBlocks:
+    """Blocks of the recursion one by one, for links whose blocks are not those of a layout (`oldlight.planning.ages`)."""
+
+    model: DelayModel
+    table: NDArray[Any]  # out: the best actions
+    pool: ThreadPoolExecutor
+    threads: int
+    _spare: dict[int, list[Floats]] = field(default_factory=dict)
 
     def reuse(self, arrays: Iterable[Floats]) -> None:
         """These blocks are not needed any more: their memory is."""
         for array in arrays:
             self._spare.setdefault(array.size, []).append(array.reshape(-1))
 
-    def _empty(self, size: int) -> Floats:
+    def empty(self, size: int) -> Floats:
         spare = self._spare.get(size)
         return spare.pop() if spare else np.empty(size)
 
-    def after_the_end(self, pool: ThreadPoolExecutor | None = None, threads: int = 1) -> Stage:
-        """G_{H−m} as the block (m, 0) of time H, for every m that the last step needs."""
-        layout = self.model.layout
-        H, S = layout.horizon, layout.n_states
-        lengths = {block.m for block in layout.blocks(H - 1)}
-        if layout.root[H - 1] >= 0:
-            lengths.add(H)
-        G: dict[int, Floats] = {0: np.zeros((S, 1))}
-        for m in range(1, max(lengths) + 1):
-            t = H - m
-            G[m] = self._backup(t, 0, m, G[m - 1], None, np.ones(self.model.base(t, 0).shape), None, 1, pool, threads)
-            if m - 1 not in lengths and m - 1 in G:
-                del G[m - 1]
-        return Stage({(m, 0): G[m] for m in lengths}, G.get(H))
-
-    def _step(self, h: int, following: Stage, pool: ThreadPoolExecutor, threads: int) -> Stage:
-        layout = self.model.layout
-        S, A, H = layout.n_states, layout.n_actions, layout.horizon
-        values: dict[Key, Floats] = {}
-        for block in layout.blocks(h):
-            m, waited, t = block.m, block.waited, h - block.m
-            forced = h == H - 1
-            theta = np.ones((S, A)) if forced else self.model.theta(t, m, waited)
-            arrival = following.values.get((m, 0))
-            if arrival is None:  # no arrival is possible yet, so θ = 0 wherever anyone can be
-                arrival = np.zeros((S, A**m))
-            wait = None if forced else following.values.get((m + 1, waited + 1))
-            values[m, waited] = self._backup(t, waited, m, arrival, wait, theta, block, A, pool, threads)
-        root = None
-        if layout.root[h] >= 0:
-            root = self._root(h, following)
-        return Stage(values, root)
-
-    def _backup(
-        self,
-        t: int,
-        waited: int,
-        m: int,
-        arrival: Floats,
-        wait: Floats | None,
-        theta: Floats,
-        block: Block | None,
-        choices: int = 0,
-        pool: ThreadPoolExecutor | None = None,
-        threads: int = 1,
+    def back_up(
+        self, t: int, m: int, arrival: Floats, wait: Floats | None, theta: Floats, block: Block | None = None
     ) -> Floats:
-        """One block: [s, code]. With block = None and choices = 1 there is nothing to choose: one step of G."""
-        from oldlight.kernels import delay as kernels
+        """One block: [s, code]. With block = None there is nothing to choose: one step of G."""
+        from oldlight.kernels import block as kernels
 
-        layout = self.model.layout
-        S, A = layout.n_states, layout.n_actions
-        successors, base = self.model.successors(t), self.model.base(t, waited)
-        size = S * A**m
-        given, mix, table, mode = _NO_GIVEN, _NO_MIX, _NO_GIVEN, kernels.MAX
-        keep = False
+        S, A = self.model.layout.n_states, self.model.layout.n_actions
+        successors, reward = self.model.successors(t), self.model.base(t, 0)
+        size, heads, W = S * A**m, A if m else 1, A ** max(m - 1, 0)
+        choices = 1 if block is None or m == 0 else A
+        matrix = successors.matrix if successors.dense else np.empty((0, S))
+        step = kernels.Step(
+            successors.index, successors.weight, successors.count, matrix, reward, theta, _NO_NOISE, _NO_NOISE, np.inf
+        )
+        v_wait = np.empty((0, 0, 0, 0)) if wait is None else np.ascontiguousarray(wait).reshape(S, -1, W, heads)
+        out = self.empty(size).reshape(S, W, heads)
+        blocks = kernels.Block(np.ascontiguousarray(arrival).reshape(S, choices, W), v_wait, out)
+        action = np.empty((0, 0, 0), self.table.dtype)
         if block is not None:
-            here = slice(block.offset, block.offset + size)
-            if self.given is not None:
-                given, mode = self.given[here], kernels.FOLLOW
-            elif self.mix is not None:
-                mix, mode = self.mix[here], kernels.MIX
-            elif self.table is not None:
-                table, keep = self.table[here], True
+            action = self.table[block.offset : block.offset + size].reshape(S, W, heads)
+        choice = kernels.Choice(kernels.BEST, action, np.empty((0, 0, 0, 0)))
         if m == 0:
-            x = base + theta * (successors.matrix @ arrival[:, 0]).reshape(S, A)
-            if wait is not None:
-                x += (1.0 - theta) * wait
-            return _choose_now(x, given, mix, table, mode, kernels, keep)[:, None]
-        W = A ** (m - 1)
-        v_next = arrival.reshape(S, choices, W)
-        v_wait = _NO_MIX if wait is None else wait.reshape(S, choices, W, A)
-        out = self._empty(size).reshape(S, W, A)
-        given = given.reshape(S, W, A) if mode == kernels.FOLLOW else given
-        mix = mix.reshape(S, W, A, A) if mode == kernels.MIX else mix
-        table = table.reshape(S, W, A) if keep else table
-        shared = (v_wait, wait is not None, mode, given, mix, keep)
-        if pool is None or size * choices * successors.index.shape[1] < SMALL or (successors.dense and W <= SHORT):
+            kernels.back_up_now(step, blocks, choice)
+            return out.reshape(S, 1)
+        threads = self.threads
+        if size * choices * successors.index.shape[1] < SMALL or (successors.dense and W <= SHORT):
             threads = 1
         cuts = [min(-(-W // UNIT) * i // threads * UNIT, W) for i in range(threads + 1)]
-        lists = (successors.index, successors.weight, successors.count, base, theta)
-        work: Callable[..., None]
-        front: tuple[Any, ...]
-        if successors.dense:
-            work, front = _backup_dense, (successors.matrix, base, theta, v_next, shared)
-        elif mode == kernels.MAX:
-            work, front = kernels.backup_best, (*lists, v_next, v_wait, wait is not None, keep)
-        else:
-            plain = (_NO_SPREAD, np.inf, _NO_SPREAD)  # no bonus on the variance, no clip, no noise
-            work, front = kernels.backup_sparse, (*lists, *plain, v_next, *shared)
-        _share(pool, work, [(*front, i, j, out, table) for i, j in pairwise(cuts) if j > i])
+        share(self.pool, kernels.back_up, [(step, blocks, choice, i, j) for i, j in pairwise(cuts) if j > i])
         return out.reshape(S, A**m)
 
-    def _root(self, h: int, following: Stage) -> Floats:
-        layout = self.model.layout
-        S, A = layout.n_states, layout.n_actions
-        theta = self.model.first_theta(h)
-        x = np.zeros((S, A, A**h))
-        if h == layout.horizon - 1:
-            assert following.root is not None
-            x = following.root.reshape(S, A, A**h)
-        else:
-            arrival = following.values.get((h + 1, 0))
-            if arrival is not None and theta > 0:
-                x = theta * arrival.reshape(S, A, A**h)
-            if following.root is not None and theta < 1:
-                x = x + (1.0 - theta) * following.root.reshape(S, A, A**h)
-        here = slice(int(layout.root[h]), int(layout.root[h]) + A**h)
-        if h < self.model.problem.actuation:  # under way before the start: nothing to choose
-            chosen = np.full(A**h, self.model.problem.pending[h])
-            if self.table is not None:
-                self.table[here] = chosen
-        elif self.mix is not None:
-            return np.asarray(np.einsum("saw,wa->sw", x, self.mix[here]))
-        elif self.given is not None:
-            chosen = self.given[here].astype(np.int64)
-        else:
-            chosen = np.tensordot(self.model.problem.initial, x, axes=1).argmax(axis=0)
-            if self.table is not None:
-                self.table[here] = chosen
-        return np.take_along_axis(x, chosen[None, None, :], axis=1)[:, 0, :]
+
+_NO_NOISE = np.empty((0, 0))
 
 
-_NO_GIVEN = np.empty((0, 0, 0), np.uint8)
-_NO_MIX = np.empty((0, 0, 0, 0))
-_NO_SPREAD = np.empty((0, 0))
-
-
-def _share(pool: ThreadPoolExecutor | None, work: Callable[..., None], tasks: list[tuple[Any, ...]]) -> None:
+def share(pool: ThreadPoolExecutor, work: Callable[..., None], tasks: list[tuple[Any, ...]]) -> None:
     """Do the tasks; this thread does the first itself."""
-    jobs = [] if pool is None else [pool.submit(work, *task) for task in tasks[1:]]
-    for task in tasks if pool is None else tasks[:1]:
-        work(*task)
+    jobs = [pool.submit(work, *task) for task in tasks[1:]]
+    work(*tasks[0])
     for job in jobs:
         job.result()
-
-
-def _backup_dense(
-    matrix: Floats, base: Floats, theta: Floats, v_next: Floats, shared: tuple[Any, ...], w_from: int, w_to: int,
-    out: Floats, table: NDArray[Any],
-) -> None:  # fmt: skip
-    """Dense successors for w_from..w_to: products, then the choice, tile by tile of w."""
-    from oldlight.kernels import delay as kernels
-
-    finish: Callable[..., None] = kernels.backup_dense
-    S, choices, W = v_next.shape
-    if W <= SHORT:  # all actions in one product
-        product = (matrix @ v_next.reshape(S, choices * W)).reshape(-1, choices, W).swapaxes(0, 1)
-        finish(np.ascontiguousarray(product), base, theta, *shared, 0, out, table)
-        return
-    product = np.empty((choices, len(matrix), min(DENSE_TILE, w_to - w_from)))
-    for w0 in range(w_from, w_to, DENSE_TILE):
-        w1 = min(w0 + DENSE_TILE, w_to)
-        tile = product if w1 - w0 == product.shape[2] else np.empty((choices, len(matrix), w1 - w0))
-        rows = max(8, PRODUCT // (S * (w1 - w0)))
-        for a in range(choices):
-            for i in range(0, len(matrix), rows):
-                np.matmul(matrix[i : i + rows], v_next[:, a, w0:w1], out=tile[a, i : i + rows])
-        finish(tile, base, theta, *shared, w0, out, table)
-
-
-def _choose_now(x: Floats, given: Any, mix: Any, table: Any, mode: int, kernels: Any, keep: bool) -> Floats:
-    """The choice over a of x[s, a], for blocks with an empty queue."""
-    if mode == kernels.FOLLOW:
-        return np.take_along_axis(x, given.astype(np.int64)[:, None], axis=1)[:, 0]
-    if mode == kernels.MIX:
-        return np.asarray((x * mix).sum(axis=1))
-    if keep:
-        table[:] = x.argmax(axis=1)
-    return np.asarray(x.max(axis=1))
 
 
 def by_start(problem: ImpairedMDP, first: Stage) -> Floats:

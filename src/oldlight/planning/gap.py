@@ -1,4 +1,4 @@
-"""The price of impairment: what full information would earn, what can really be earned, and Proposition 4 beside it.
+"""The gap: what full information would earn minus what can really be earned, and Proposition 4 beside it.
 
     gap = V*_full − V*_executable ≥ 0,    one policy each, in expectation over the start.
 
@@ -9,7 +9,7 @@ Proposition 4 of the paper bounds the gap by Σ_h (E1_h + 2·E2_h) with
 
 where ρ_h is the law of the information state at time h under the two optimal policies; the policy with full information
 acts on the true state, and τ is what an impaired observer of its episodes would know. Both sides are computed here;
-whether the inequality holds is a question for the computer, not a promise of this module.
+the inequality does not always hold (docs/statements.md).
 """
 
 from __future__ import annotations

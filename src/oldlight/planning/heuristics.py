@@ -7,7 +7,7 @@
     open_loop(problem)     the best fixed sequence of actions, whatever is seen
 
 `certain(problem)`: with deterministic transitions and a known start (or a known past) the current state can always be
-counted along, so playing the full-information plan on it is exact, and needs no table of queues at all.
+computed, so playing the full-information plan on it is exact, and needs no table of queues at all.
 """
 
 from __future__ import annotations
@@ -29,7 +29,25 @@ Ints = NDArray[Any]
 
 
 def full_information(problem: ImpairedMDP) -> MarkovPolicy:
-    """The plan of somebody who sees everything at once and acts at once."""
+    """The plan of somebody who sees everything at once and acts at once.
+
+    Parameters
+    ----------
+    problem : ImpairedMDP
+        Its process is planned for; its channel does not matter.
+
+    Returns
+    -------
+    MarkovPolicy
+        The best action of each step and state.
+
+    Examples
+    --------
+    >>> import oldlight as ol
+    >>> from oldlight.planning.heuristics import full_information
+    >>> full_information(ol.ImpairedMDP(ol.instances.sensing_chain(0.8), "constant:2"))
+    MarkovPolicy(H=10, S=20, A=5)
+    """
     plain = ImpairedMDP(problem.mdp, ConstantDelay(0))
     layout = Layout.of(plain)
     table = np.empty(layout.size, dtype=action_type(problem.n_actions))
@@ -38,7 +56,26 @@ def full_information(problem: ImpairedMDP) -> MarkovPolicy:
 
 
 def most_likely(problem: ImpairedMDP) -> FunctionPolicy:
-    """The full-information plan on the most likely current state (ties: the lowest)."""
+    """The full-information plan on the most likely current state (ties: the lowest).
+
+    Parameters
+    ----------
+    problem : ImpairedMDP
+        The process and its channel.
+
+    Returns
+    -------
+    FunctionPolicy
+        The policy.
+
+    Examples
+    --------
+    >>> import oldlight as ol
+    >>> from oldlight.planning.heuristics import most_likely
+    >>> problem = ol.ImpairedMDP(ol.instances.sensing_chain(0.8), "constant:2", start="warm")
+    >>> ol.evaluate(problem, most_likely(problem)).value < ol.solve(problem).value
+    True
+    """
     plan = full_information(problem).actions
     return FunctionPolicy(partial(_on_most_likely, problem, plan), problem.n_actions)
 
@@ -52,7 +89,26 @@ def _mode(b: Floats) -> int:
 
 
 def memoryless(problem: ImpairedMDP) -> FunctionPolicy:
-    """The full-information plan on the newest visible state; on the most likely first state until one is seen."""
+    """The full-information plan on the newest visible state; on the most likely first state until one is seen.
+
+    Parameters
+    ----------
+    problem : ImpairedMDP
+        The process and its channel.
+
+    Returns
+    -------
+    FunctionPolicy
+        The policy.
+
+    Examples
+    --------
+    >>> import oldlight as ol
+    >>> from oldlight.planning.heuristics import memoryless
+    >>> problem = ol.ImpairedMDP(ol.instances.sensing_chain(0.8), "constant:2")
+    >>> memoryless(problem).action(ol.Information.seen(t=0, state=3, queue=(0, 0)))  # as if it were still in state 3
+    0
+    """
     plan = full_information(problem).actions
     return FunctionPolicy(partial(_on_newest, plan, _mode(problem.initial)), problem.n_actions)
 
@@ -62,14 +118,54 @@ def _on_newest(plan: Ints, first: int, info: Information) -> int:
 
 
 def qmdp(problem: ImpairedMDP) -> FunctionPolicy:
-    """Act as if everything were seen from the next step on (with late actions: as early as it can be acted upon)."""
+    """Act as if everything were seen from the next step on (with late actions: as early as it can be acted upon).
+
+    Parameters
+    ----------
+    problem : ImpairedMDP
+        The process behind a channel that delays and loses nothing.
+
+    Returns
+    -------
+    FunctionPolicy
+        The policy.
+
+    Examples
+    --------
+    >>> import oldlight as ol
+    >>> from oldlight.planning.heuristics import qmdp
+    >>> problem = ol.ImpairedMDP(ol.instances.sensing_chain(0.8), "constant:2", start="warm")
+    >>> ol.evaluate(problem, qmdp(problem)).value <= ol.solve(problem).value
+    True
+    """
     from oldlight.planning.ladder import Rung
 
     return FunctionPolicy(Rung(problem, problem.actuation).choose, problem.n_actions)
 
 
 def open_loop(problem: ImpairedMDP, tolerance: float = 0.0) -> FunctionPolicy:
-    """The best fixed sequence from the law of the first state: exact, or within `tolerance` of the best."""
+    """The best fixed sequence of actions, whatever is seen.
+
+    Parameters
+    ----------
+    problem : ImpairedMDP
+        The process and the distribution of its first state.
+    tolerance : float
+        0 for the best sequence; otherwise one within `tolerance` of it.
+
+    Returns
+    -------
+    FunctionPolicy
+        The policy.
+
+    Examples
+    --------
+    >>> import oldlight as ol
+    >>> from oldlight.planning.heuristics import open_loop
+    >>> problem = ol.ImpairedMDP(ol.instances.dichotomy(1), "constant:1")
+    >>> ol.evaluate(problem, open_loop(problem)).value
+    0.5
+    """
     rho = problem.state_at_zero / problem.state_at_zero.sum()
     late = problem.actuation
     blind = ImpairedMDP(problem.mdp.replace(initial=rho), Loss(seen=0.0), actuation=late, pending=problem.pending)
@@ -83,9 +179,30 @@ def _by_time(sequence: Ints, info: Information) -> int:
 
 
 def certain(problem: ImpairedMDP) -> bool:
-    """Can the current state always be counted along: deterministic transitions, and a start or past that is known?"""
+    """Can the current state always be computed: deterministic transitions, and a start or past that is known?
+
+    Parameters
+    ----------
+    problem : ImpairedMDP
+        The process and its channel.
+
+    Returns
+    -------
+    bool
+        If so, the full-information plan on that state is exact.
+
+    Examples
+    --------
+    >>> import oldlight as ol
+    >>> from oldlight.planning.heuristics import certain
+    >>> certain(ol.ImpairedMDP(ol.instances.sensing_chain(1.0), "constant:2", start="warm"))
+    True
+    """
     P = problem.mdp.transitions[:1] if problem.mdp.stationary_transitions else problem.mdp.transitions
     if not ((P == 0) | (P == 1)).all():
         return False
     at_once = problem.law.first[0] == 1 and (problem.arrival_probability is None or problem.arrival_probability[0] == 1)
     return bool(problem.warmup or at_once or problem.initial.max() == 1)
+
+
+__all__ = ["certain", "full_information", "memoryless", "most_likely", "open_loop", "qmdp"]

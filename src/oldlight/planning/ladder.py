@@ -13,8 +13,8 @@ best rung's policy, walked forward exactly over the information states that it r
 many, the lower end of a 95% confidence interval from simulation. A higher rung is usually, not always, better: all rungs up
 to `depth` are valued and the best is taken. Time and memory are those of delay k.
 
-**Rollout.** Where the walk is exact, one step of policy improvement follows: act a that is best if the rung's policy acts
-afterwards, with that value computed exactly. It is never worse than the rung, and often closes half of what is left.
+**Rollout.** Where the walk is exact, one step of policy improvement follows: the action that is best if the rung's policy acts
+afterwards, by its exact value. It is never worse than the rung, and often closes half of what is left.
 """
 
 from __future__ import annotations

@@ -36,6 +36,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from oldlight.checks import TooLarge
+from oldlight.kernels.belief_table import GAP, HEAD, SHIFT
 from oldlight.machine import default_limit, format_bytes
 from oldlight.model.channels import ConstantDelay
 from oldlight.model.information import Information, Layout, decode, encode, newest, push, settled_late
@@ -47,9 +48,6 @@ from oldlight.planning.solution import Solution, Work
 from oldlight.progress import progress_bar
 
 Floats = NDArray[np.float64]
-HEAD = 4  # columns of the belief table before the belief
-SHIFT = 7  # low bits of the hash that do not choose the slot
-GAP = 1.05  # a node whose bounds are within this many slacks is settled (the rest is rounding)
 FIRST_ENTRIES = 2**14
 CHUNK = 64  # corners between two looks at the progress bar and the keyboard
 
@@ -114,10 +112,11 @@ class Search:
         out = np.empty((len(b), 3))
         done = 0
         while done < len(b):
-            done = kernels.visit(
-                u, b, queues, corners, done, out, self.d, self.slack, self.P, self.R, self.seen, self.corner, self.qup,
-                self._table, self._bounds, self._space, self._real, self._whole, self._count,
+            tree = kernels.Tree(
+                self.d, self.slack, self.P, self.R, self.seen, self.corner, self.qup, self._table, self._bounds, self._space,
+                self._real, self._whole, self._count,
             )  # fmt: skip
+            done = kernels.visit(u, b, queues, corners, done, out, tree)
             entries = len(self._table)
             if 3 * self._count[1] > 2 * entries:
                 if entries >= self.most_entries:  # start over rather than grow
@@ -269,7 +268,7 @@ class _Answers:
 def after_the_end(problem: ImpairedMDP, d: int) -> Floats:
     """G_{H−d}[s, q]: what the d actions that are done but not settled at time H still earn."""
     late = ImpairedMDP(problem.mdp, ConstantDelay(d))
-    stage = Induction(DelayModel(late, Layout.of(late))).after_the_end()
+    stage = Induction(DelayModel(late, Layout.of(late))).run(stop=late.horizon)
     return stage.values[d, 0] if d < problem.horizon else np.asarray(stage.root)
 
 

@@ -1,4 +1,4 @@
-"""The price along a line of channels: what is one more step, one more millisecond, one more percent of loss worth?"""
+"""The gap along a list of channels, and its price: what one more step, millisecond or percent of loss costs."""
 
 from __future__ import annotations
 

@@ -198,10 +198,10 @@ def parts(chart: Single) -> Sequence[Series | Group]:
 
 
 def bands(chart: Chart) -> list[str]:
-    """Which bands and whiskers the chart shows, in words."""
+    """Which bands and whiskers the chart shows, as text."""
     found = [(one, one.band) for one in singles(chart) if isinstance(one, Lines | Dots) and one.band]
-    told = [f"{'Band' if isinstance(one, Lines) else 'Whiskers'}: {band.rstrip('.')}." for one, band in found]
-    return list(dict.fromkeys(told))
+    texts = [f"{'Band' if isinstance(one, Lines) else 'Whiskers'}: {band.rstrip('.')}." for one, band in found]
+    return list(dict.fromkeys(texts))
 
 
 def caption_of(chart: Chart) -> str:
@@ -210,7 +210,7 @@ def caption_of(chart: Chart) -> str:
 
 
 def seeds_band(n_seeds: int) -> str:
-    """What `over_seeds` shows, in words."""
+    """What `over_seeds` shows, as text."""
     n = checks.whole("n_seeds", n_seeds, least=1)
     return f"mean ± 1 standard deviation over {n} seeds" if n > 1 else "none, there is only one seed"
 

@@ -215,8 +215,8 @@ def _power(value: float, percent: bool) -> str:
 
 
 def _legend(fig: Any, chart: Chart, shown: dict[str, str], columns: int) -> None:
-    told = " ".join(bands(chart)) or None
-    if not shown or (len(shown) == 1 and told is None and len(singles(chart)) == 1):
+    caption = " ".join(bands(chart)) or None
+    if not shown or (len(shown) == 1 and caption is None and len(singles(chart)) == 1):
         return
     found: dict[str, Any] = {}
     for ax in fig.axes:
@@ -227,7 +227,7 @@ def _legend(fig: Any, chart: Chart, shown: dict[str, str], columns: int) -> None
         list(shown.values()),
         loc="outside lower center",
         ncols=columns,
-        title=told,
+        title=caption,
         title_fontsize=7,
         handlelength=2.6,
     )

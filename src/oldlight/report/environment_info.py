@@ -1,4 +1,4 @@
-"""The versions and the machine behind a result, in words for its page."""
+"""The versions and the machine behind a result, as text for its page."""
 
 from __future__ import annotations
 

@@ -3,7 +3,7 @@
     python -m oldlight.report.heuristics_table docs/
 
 Three processes: the sensing chain (p = 0.8), slippery FrozenLake (4×4, 30 steps) and a random process. Constant delays, cold
-start. Every value is exact, so a difference is a difference. FrozenLake's reward is the chance to reach the goal.
+start. Every value is exact, so a difference is a difference. FrozenLake's reward is the probability of reaching the goal.
 """
 
 from __future__ import annotations

@@ -241,14 +241,14 @@ def _contents(found: list[tuple[int, str, str]]) -> str:
 
 
 def _pairs(found: Mapping[str, Any]) -> str:
-    def said(value: Any) -> str:
+    def as_html(value: Any) -> str:
         if isinstance(value, Mapping):
-            return ", ".join(f"{escape(str(k))} = {said(v)}" for k, v in value.items())
+            return ", ".join(f"{escape(str(k))} = {as_html(v)}" for k, v in value.items())
         if isinstance(value, list | tuple):
-            return ", ".join(said(v) for v in value)
+            return ", ".join(as_html(v) for v in value)
         return cell_html(value)
 
-    return "".join(f"<dt>{escape(str(name))}</dt><dd>{said(value)}</dd>" for name, value in found.items())
+    return "".join(f"<dt>{escape(str(name))}</dt><dd>{as_html(value)}</dd>" for name, value in found.items())
 
 
 def _told(title: str, caption: str) -> str:

@@ -57,17 +57,17 @@ def finished(folder: str | os.PathLike[str]) -> list[Result]:
 
 def missing(page: Page, folder: str | os.PathLike[str], *more: str, command: Command | None = None) -> None:
     """A note where something is not on the page: how many jobs are not finished and what to run, which failed, and `more`."""
-    now, told = status(folder), list(more)
+    now, notes = status(folder), list(more)
     if not now.complete:
-        told += [
+        notes += [
             f"{now.done} of {now.total} jobs are finished. What is missing is computed by",
             f"    {commands(folder, command)[0]}",
         ]
     if now.failed:
-        told += ["Failed, and not on this page (--retry-failed tries them again):"]
-        told += ["\n".join(f"- {plain(x.name)}: {plain(' '.join(x.error.split()))}" for x in now.failed)]
-    if told:
-        page.note("\n\n".join(told))
+        notes += ["Failed, and not on this page (--retry-failed tries them again):"]
+        notes += ["\n".join(f"- {plain(x.name)}: {plain(' '.join(x.error.split()))}" for x in now.failed)]
+    if notes:
+        page.note("\n\n".join(notes))
 
 
 def curves(runs: Sequence[Result], title: str) -> Panels:
@@ -96,6 +96,6 @@ def made_by(
     study = read_study(Path(folder))["study"]
     settings = {key: value for key, value in study.items() if key != "blocks" and value is not None}
     for i, block in enumerate(study["blocks"]):
-        told = {key: value for key, value in block.items() if key != "name"}
-        settings[f"block {i + 1}: {block['name']}"] = json.dumps(told, ensure_ascii=False)
+        keys = {key: value for key, value in block.items() if key != "name"}
+        settings[f"block {i + 1}: {block['name']}"] = json.dumps(keys, ensure_ascii=False)
     page.made(settings=settings | summary.about(found), commands=commands(folder, command))

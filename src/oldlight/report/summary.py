@@ -79,8 +79,8 @@ def regret_rows(results: Sequence[Result]) -> tuple[list[str], list[list[Any]], 
         ])  # fmt: skip
     same = [j for j in range(5) if len(rows) > 1 and len({row[j] for row in rows}) == 1]
     kept = [j for j in range(len(titles)) if j not in same]
-    told = [f"{rows[0][j]:,} {titles[j]}" if j in (3, 4) else str(rows[0][j]) for j in same]
-    caption = f"{'; '.join(told)}. " if told else ""
+    shared = [f"{rows[0][j]:,} {titles[j]}" if j in (3, 4) else str(rows[0][j]) for j in same]
+    caption = f"{'; '.join(shared)}. " if shared else ""
     caption += "Final regret, mean and standard deviation over seeds; exponent: x in R(2k) − R(k) ~ k^x."
     return [titles[j] for j in kept], [[row[j] for j in kept] for row in rows], caption
 
@@ -122,7 +122,7 @@ def optimum(results: Sequence[Result]) -> list[Reference]:
 
 
 def size(results: Sequence[Result]) -> str:
-    """The episodes and seeds of some learners, in words."""
+    """The episodes and seeds of some learners, as text."""
     K = " to ".join(f"{k:,}" for k in sorted({r.settings["episodes"] for r in results}))
     return f"K = {K} episodes, {1 + max(r.replicate for r in results)} seeds"
 
@@ -139,10 +139,10 @@ def called(result: Result) -> str:
 
 def constants(results: Sequence[Result]) -> str:
     """The constant of each learner's bonus, of those that have one."""
-    told = {r.label: r.settings["learner"].get("constants", {}).get("c") for r in results}
-    known = [f"{label} {c:g}" for label, c in told.items() if c is not None]
-    if len(told) == len(known) == 1:
-        return f"c = {told[results[0].label]:g}"
+    constants = {r.label: r.settings["learner"].get("constants", {}).get("c") for r in results}
+    known = [f"{label} {c:g}" for label, c in constants.items() if c is not None]
+    if len(constants) == len(known) == 1:
+        return f"c = {constants[results[0].label]:g}"
     return f"c: {', '.join(known) or 'not recorded'}"
 
 
@@ -152,7 +152,7 @@ def final(results: Sequence[Result]) -> float:
 
 
 def about(results: Sequence[Result]) -> dict[str, str]:
-    """Versions, machines and times behind the results, in words."""
+    """Versions, machines and times behind the results, as text."""
     machines = list(dict.fromkeys(
         f"{r.machine['processor']}, {r.machine['cores']} cores, {r.machine['system']}" for r in results
     ))  # fmt: skip

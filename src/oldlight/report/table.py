@@ -62,10 +62,10 @@ class Table:
             for name, r in zip(self.columns, right, strict=True)
         )
         body = "\n".join(f"<tr>{''.join(self._cells(row, right))}</tr>" for row in self.rows)
-        told = f'<caption><span class="caption-text">{escape(self.caption)}</span></caption>' if self.caption else ""
+        caption = f'<caption><span class="caption-text">{escape(self.caption)}</span></caption>' if self.caption else ""
         label = escape(self.caption or f"table of {', '.join(map(str, self.columns[:3]))}")
         return (
-            f'<div class="table" role="region" tabindex="0" aria-label="{label}"><table>{told}'
+            f'<div class="table" role="region" tabindex="0" aria-label="{label}"><table>{caption}'
             f"<thead><tr>{heads}</tr></thead>\n<tbody>{body}</tbody></table></div>"
         )
 

@@ -230,6 +230,12 @@ class Draws:
     action: Floats
     lost: NDArray[np.bool_]
 
+    def arrays(self) -> Any:
+        """As the kernels read them."""
+        from oldlight.kernels import episodes as kernels
+
+        return kernels.Draws(self.lost, self.state, self.link, self.action)
+
     def one(self, e: int) -> Draws:
         """Those of episode e alone."""
         column = [
@@ -253,17 +259,24 @@ class World:
         mdp, law = problem.mdp, problem.law
         H, A = problem.horizon, problem.n_actions
         self.index, self.cumulative = successor_sums(mdp)
-        self.rewards = np.array(mdp.rewards)
+        self.rewards = np.array(mdp.rewards, order="C")
         self.initial = running_sums(problem.initial)
-        self.first, self.links, self.longest_delay = (
-            running_sums(law.first),
-            running_sums(law.interarrival),
-            law.longest_delay,
-        )
-        self.draws_link = self.links.shape[3] > 1 or len(self.first) > 1
+        first, links = running_sums(law.first), running_sums(law.interarrival)
+        self.draws_link = links.shape[3] > 1 or len(first) > 1
         self.layout = None if problem.arrival_probability is not None else Layout.of(problem)
         with np.errstate(over="ignore"):  # codes of queues too long for a table are never used
-            self.powers = np.cumprod(np.append(1, np.full(problem.warmup + H, A)), dtype=np.int64)
+            powers = np.cumprod(np.append(1, np.full(problem.warmup + H, A)), dtype=np.int64)
+        self.arrays = kernels.World(
+            self.initial,
+            self.index,
+            self.cumulative,
+            self.rewards,
+            first,
+            links,
+            powers,
+            law.longest_delay,
+            problem.warmup,
+        )
 
     def player(self, policy: Policy | MarkovPolicy) -> Player:
         """The policy, ready to be played here; refused if it was made for another problem."""
@@ -313,46 +326,30 @@ class World:
     def play(self, player: Player, draws: Draws, n: int) -> tuple[Any, ...]:
         """n episodes with the given random numbers: returns, rewards by step, ages, and states, actions, arrivals (step, episode)."""
         k, problem = self.kernels, self.problem
-        H, A, warmup = problem.horizon, problem.n_actions, problem.warmup
-        states, actions, settles = np.zeros((3, warmup + H, n), dtype=np.int32)
-        agent = np.zeros((5, n), dtype=np.int64)
-        returns, earned = np.zeros(n), np.zeros(H)
-        ages = np.zeros((H, warmup + H + 1), dtype=np.int64)
-        random = (draws.lost, draws.state, draws.link, draws.action)
-        k.begin(
-            self.initial,
-            self.index,
-            self.cumulative,
-            self.first,
-            self.longest_delay,
-            warmup,
-            A,
-            *random,
-            states,
-            actions,
-            settles,
-            agent,
+        H, warmup = problem.horizon, problem.warmup
+        played, random = self.played(n), draws.arrays()
+        returns, states, actions = played.returns, played.states, played.actions
+        rule = k.Rule(
+            player.table, player.action_probabilities, player.offset, player.root, player.pending, player.late
         )
-        model = (
-            self.index,
-            self.cumulative,
-            self.rewards,
-            self.links,
-            self.longest_delay,
-            warmup,
-            player.late,
-            self.powers,
-        )
-        table = (player.pending, player.offset, player.root, player.table, player.action_probabilities)
-        rows = (*random, states, actions, settles, agent, returns, earned, ages)
+        k.begin(self.arrays, random, played)
         if player.asks:
             for h in range(H):
-                actions[warmup + h] = self._ask(player.policy, h, draws.action[warmup + h, :n], states, actions, agent)
-                k.play(k.GIVEN, h, h + 1, *model, *table, *rows)
+                now = self._ask(player.policy, h, draws.action[warmup + h, :n], states, actions, played.agent)
+                actions[warmup + h] = now
+                k.play(k.GIVEN, h, h + 1, self.arrays, rule, random, played)
         else:
-            k.play(player.mode, 0, H, *model, *table, *rows)
+            k.play(player.mode, 0, H, self.arrays, rule, random, played)
+        settles = played.settles
         arrivals = settles if problem.loss is None else np.where(draws.lost[:H, :n], np.int32(-1), settles)
-        return returns, earned, ages, states, actions, arrivals
+        return returns, played.earned, played.ages, states, actions, arrivals
+
+    def played(self, n: int) -> Any:
+        """Room for n episodes."""
+        H, steps = self.problem.horizon, self.problem.warmup + self.problem.horizon
+        states, actions, settles = np.zeros((3, steps, n), dtype=np.int32)
+        agent, ages = np.zeros((5, n), dtype=np.int64), np.zeros((H, steps + 1), dtype=np.int64)
+        return self.kernels.Played(states, actions, settles, agent, np.zeros(n), np.zeros(H), ages)
 
     def _ask(self, policy: Policy, h: int, u: Floats, states: Any, actions: Any, agent: Ints) -> Ints:
         """The actions of a policy written in Python: each different information state of the chunk is asked once."""

@@ -24,7 +24,7 @@ from oldlight.studies.jobs import Job
 from oldlight.studies.work import Event, PackedJob, RunSettings, keep_to_one_thread, perform
 from oldlight.workers import ONE_THREAD
 
-SPEAK = 1.0  # seconds between two messages of a worker
+MESSAGE_EVERY = 1.0  # seconds between two messages of a worker
 
 
 def run_on_dask(
@@ -44,8 +44,8 @@ def run_on_dask(
         try:
             while futures:
                 with contextlib.suppress(queue.Empty):  # a wait that Ctrl-C can interrupt
-                    said = news.get(timeout=1.0)
-                    yield said if isinstance(said, Event) else _outcome(said, futures.pop(said.key)[1])
+                    message = news.get(timeout=1.0)
+                    yield message if isinstance(message, Event) else _outcome(message, futures.pop(message.key)[1])
         finally:
             client.cancel([future for future, _ in futures.values()], reason="stopped")
 
@@ -131,21 +131,21 @@ def remote(packed: PackedJob, settings: RunSettings, sign: str, token: str) -> E
     worker.log_event(token, ("started", packed.id))
     reachable = Path(sign).exists()
     return perform(
-        packed, settings if reachable else replace(settings, folder=None), _Telling(worker, packed.id, token)
+        packed, settings if reachable else replace(settings, folder=None), _Callback(worker, packed.id, token)
     )
 
 
-class _Telling:
+class _Callback:
     """Passes on how far a learner is, and stops it when nobody waits for it."""
 
     def __init__(self, worker: Any, id: str, token: str) -> None:
         self.worker, self.id, self.token = worker, id, token
-        self.spoken = time.monotonic()
+        self.sent = time.monotonic()
 
-    def __call__(self, done: int, of: int) -> None:
-        if time.monotonic() - self.spoken < SPEAK:
+    def __call__(self, done: int, total: int) -> None:
+        if time.monotonic() - self.sent < MESSAGE_EVERY:
             return
-        self.spoken = time.monotonic()
+        self.sent = time.monotonic()
         self.worker.log_event(self.token, ("episodes", self.id, done))
         task = self.worker.state.tasks.get(f"oldlight-{self.id}-{self.token}")
         if task is None or task.state == "cancelled":

@@ -1,4 +1,4 @@
-"""A job: one thing to compute, whose content decides its id and its luck.
+"""A job: one thing to compute, whose content decides its id and its random numbers.
 
 The *content* of a job is everything that decides its numbers, as plain JSON values: the problem (a fingerprint of the process's
 arrays, the channel as data, the start, the actuation), who does what with which options, how many episodes, and the seed. Labels,
@@ -10,9 +10,9 @@ file names, the order of a list, the folder and the number of workers are not in
 and a result does not depend on what else a study holds, nor on when or where it is computed.
 
 The seed comes from the *problem* and the replicate, not from the learner: learners that are compared on one problem see the same
-luck (the same start states, the same uniform draws for the process and the link), which is what makes their difference small
+random numbers (the same start states, the same uniform draws for the process and the link), which is what makes their difference small
 noise. Since the seed is part of the content, two root seeds never share a job. Nothing of this depends on order. The number of
-episodes is not in the seed either: a longer run begins with the luck of the shorter one. A task that takes no seed has none in
+episodes is not in the seed either: a longer run begins with the random numbers of the shorter one. A task that takes no seed has none in
 its content, and is one job whatever the number of seeds.
 
 Code of one's own (`module:name`) is part of the content by a fingerprint of its file: an edited learner is another learner, and
@@ -39,7 +39,21 @@ from oldlight.model.problem import ImpairedMDP
 
 @dataclass(frozen=True)
 class Environment:
-    """A Gymnasium environment (its id) behind a channel: an instance without a table, `env:CartPole-v1`, for tasks of one's own."""
+    """A Gymnasium environment behind a channel: an instance without a table, `env:CartPole-v1`, for tasks of one's own.
+
+    Parameters
+    ----------
+    id : str
+        Of Gymnasium's registry.
+    channel : Channel
+        The link.
+
+    Examples
+    --------
+    >>> import oldlight as ol
+    >>> ol.studies.Environment("CartPole-v1", ol.ConstantDelay(1))
+    Environment(id='CartPole-v1', channel=ConstantDelay(d=1))
+    """
 
     id: str
     channel: Channel
@@ -47,10 +61,28 @@ class Environment:
 
 @dataclass(frozen=True, eq=False)
 class Job:
-    """One job of a study. `content` decides `id` and the numbers; `block`, `instance`, `channel`, `label` are for people.
+    """One job of a study.
 
-    `problem` is the process behind its channel, built once and sent to the worker as it is; `path` is the folder where code of
-    one's own is found, None for a study file that names none: then nothing is imported from its folder.
+    Parameters
+    ----------
+    id : str
+        16 hex digits of the content's hash.
+    content : mapping
+        Everything that decides the numbers, as plain JSON values.
+    block, instance, channel, label, replicate
+        Its names in the study, for people.
+    problem : ImpairedMDP or Environment
+        The process behind its channel, built once and sent to the worker as it is.
+    path : str or None
+        The folder where code of one's own is found; None for a study file that names none: then nothing is imported from its folder.
+
+    Examples
+    --------
+    >>> import oldlight as ol
+    >>> keys = {"name": "tiny", "instances": ["dichotomy:1"], "channels": ["constant:1"], "tasks": ["gap"]}
+    >>> job = ol.studies.load_study(keys).jobs()[0]
+    >>> job.kind, job.label, job.problem.channel
+    ('task', 'gap', ConstantDelay(d=1))
     """
 
     id: str
@@ -76,7 +108,7 @@ class Job:
 
     @property
     def seed(self) -> int | None:
-        """What decides the luck, or None for a task that draws nothing."""
+        """The random seed, or None for a task that draws nothing."""
         return self.content.get("seed")
 
     @property
@@ -115,7 +147,7 @@ def id_of(content: Mapping[str, Any]) -> str:
 
 
 def seed_of(root: int, problem: Mapping[str, Any], replicate: int) -> int:
-    """The luck of one replicate on one problem; see the module's text."""
+    """The random seed of one replicate on one problem; see the module's text."""
     words = np.random.SeedSequence([root, int(fingerprint(canonical(problem)), 16), replicate]).generate_state(2)
     return (int(words[0]) << 31) | (int(words[1]) >> 1)
 

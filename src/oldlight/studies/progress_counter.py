@@ -16,8 +16,25 @@ from oldlight.studies.work import Event
 
 @dataclass(frozen=True)
 class Progress:
-    """How far a run is: jobs done and failed of those that it began with, episodes played now and in all, the rate of this run
-    and the seconds that are left at that rate (None before there is one)."""
+    """How far a run of a study is.
+
+    Parameters
+    ----------
+    jobs, done, failed, running : int
+        Jobs that it began with, and how many of them are done, failed and under way.
+    episodes, of_episodes : int
+        Played so far, and in all.
+    episodes_per_second : float
+        The rate of this run.
+    seconds_left : float or None
+        At that rate; None before there is one.
+
+    Examples
+    --------
+    >>> from oldlight.studies import Progress
+    >>> print(Progress(4, 1, 0, 2, 100, 400, 50.0, 6.0))
+    1 of 4 jobs done, 2 running, 50 episodes/s, 0:06 left
+    """
 
     jobs: int
     done: int
@@ -89,7 +106,7 @@ class ProgressCounter:
 def reporting(
     progress: bool | Callable[[Progress], None] | None, title: str
 ) -> Iterator[Callable[[Progress, bool], None]]:
-    """What to call with how far the run is, and whether that must be said now."""
+    """What to call with how far the run is, and whether that must be reported now."""
     if progress is False:
         yield lambda now, must: None
     elif callable(progress):

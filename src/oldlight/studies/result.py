@@ -40,8 +40,30 @@ class Damaged(files.UnreadableFile):
 class Result:
     """One finished job, under the names that its study gives it.
 
-    settings: the content that decided the numbers. columns: 1-D arrays; scalars: numbers, truth values and words. A learner has
-    the columns values, half_widths, returns, estimates and seconds, one row per episode, and the scalar best; see `run`.
+    Parameters
+    ----------
+    id, block, instance, channel, kind, label, replicate
+        Of the job.
+    settings : dict
+        The content that decided the numbers.
+    columns : dict of 1-D arrays
+        A learner has values, half_widths, returns, estimates and seconds, one row per episode; see `run`.
+    scalars : dict
+        Numbers, truth values and text; a learner has `best`.
+    seed : int or None
+        None for a task that draws nothing.
+    seconds : float
+        Time taken.
+    version, machine, finished
+        The version of this package, the machine, and when.
+    numbers : str
+        A fingerprint of everything computed except times.
+
+    Examples
+    --------
+    >>> from oldlight.studies import Result
+    >>> Result("0f" * 8, "", "chain", "constant:1", "task", "gap", 0, {}, {}, {"gap": 0.5}, None, 0.1, "0.1.0", {}, "", "")
+    Result(0f0f0f0f0f0f0f0f: gap on chain behind constant:1, replicate 0)
     """
 
     id: str
@@ -123,14 +145,14 @@ def unpack(path: Path) -> Result:
             size = 8 * file.metadata.num_rows * file.metadata.num_columns
             if size > machine.default_limit():
                 raise ValueError(f"it unpacks to {machine.format_bytes(size)}, more than half of the memory")
-            table, told = file.read(), file.metadata.metadata or {}
-        text = told[KEY].decode("utf-8")
+            table, stored = file.read(), file.metadata.metadata or {}
+        text = stored[KEY].decode("utf-8")
         meta = files.json_of(text)
         columns = {
             name: table[name].slice(0, n).combine_chunks().to_numpy(zero_copy_only=False)
             for name, n in meta["lengths"].items()
         }
-        if fingerprint(text, _fingerprint(columns, {}, times=True)).encode() != told[SUM]:
+        if fingerprint(text, _fingerprint(columns, {}, times=True)).encode() != stored[SUM]:
             raise ValueError("its checksum does not match")
         if meta["id"] != path.stem or id_of(meta["content"]) != path.stem:
             raise ValueError("its name is not the hash of its settings")

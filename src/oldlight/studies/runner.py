@@ -46,15 +46,41 @@ def run_study(
     retry_failed: bool = False,
     progress: bool | Callable[[Progress], None] | None = None,
 ) -> StudyStatus:
-    """Compute what is missing of `study` in `folder` and return how far it is now.
+    """Compute what is missing of a study in a folder.
 
-    engine: "local" (processes of this machine) or "dask" (a cluster; `scheduler` is its address, none: a local cluster).
-    workers: processes of the local engine or cluster; all cores if None.
-    retry_failed: try again what failed before.
-    progress: False for nothing, a function callback(Progress), None for a bar on a terminal and a line now and then elsewhere.
+    Parameters
+    ----------
+    study : Study
+        Made by `load_study`.
+    folder : path-like
+        Where results and checkpoints are kept.
+    engine : "local" or "dask"
+        Processes of this machine, or a cluster.
+    workers : int, optional
+        Processes of the local engine or cluster; all cores if None.
+    scheduler : str, optional
+        Address of the dask cluster; a local one if None.
+    retry_failed : bool
+        Try again what failed before.
+    progress : bool or function of a Progress, optional
+        False for nothing, a callback, None for a bar on a terminal and a line now and then elsewhere.
+
+    Returns
+    -------
+    StudyStatus
+        How far it is now.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> from oldlight.studies import load_study, run_study
+    >>> study = load_study({"name": "tiny", "instances": ["dichotomy:1"], "channels": ["constant:1"], "tasks": ["gap"]})
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     run_study(study, folder, workers=1, progress=False).complete
+    True
     """
     checks.one_of("engine", engine, ("local", "dask"))
-    crew = thread_count() if workers is None else checks.whole("workers", workers, least=1)
+    processes = thread_count() if workers is None else checks.whole("workers", workers, least=1)
     if scheduler is not None and engine != "dask":
         raise ValueError(f'scheduler is {scheduler!r}, but only engine="dask" has one')
     if not isinstance(study, Study):
@@ -75,7 +101,7 @@ def run_study(
         store.write_study(place, study.data(), jobs)
         if missing:
             settings = RunSettings(str(place), study.checkpoint_every, oldlight.__version__)
-            with contextlib.closing(_engine(engine, missing, settings, crew, scheduler)) as events:
+            with contextlib.closing(_engine(engine, missing, settings, processes, scheduler)) as events:
                 _follow(place, study.name, different, missing, events, progress)
     return status(folder)
 
@@ -127,7 +153,7 @@ def _follow(
     events: Iterator[Event],
     progress: bool | Callable[[Progress], None] | None,
 ) -> None:
-    """Write down what the engine tells, until it has nothing more to tell."""
+    """Record the events of an engine, until there are no more."""
     counter = ProgressCounter(missing)
     noted = 0.0
     try:

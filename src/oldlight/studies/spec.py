@@ -93,7 +93,7 @@ def checked(given: Mapping[str, Any], source: str) -> StudySpec:
 
 
 def _said(error: Any) -> str:
-    """One mistake in words: the key, what was found, what is expected."""
+    """One mistake as text: the key, what was found, what is expected."""
     where = located(*error["loc"])
     if error["type"] == "extra_forbidden":
         *outside, key = error["loc"]

@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+from oldlight import drawing
 from oldlight.studies import store
 from oldlight.studies.lock import somebody_at_work
 from oldlight.studies.result import Damaged, unpack
@@ -15,7 +16,23 @@ from oldlight.studies.result import Damaged, unpack
 
 @dataclass(frozen=True)
 class Running:
-    """A job under way: its names, how many of its episodes are done, and since when (seconds) it runs."""
+    """A job under way.
+
+    Parameters
+    ----------
+    id, name : str
+        Of the job.
+    episodes, of : int
+        Done, and in all.
+    seconds : float
+        Since when it runs.
+
+    Examples
+    --------
+    >>> from oldlight.studies import Running
+    >>> Running("0f" * 8, "gap on chain", 10, 40, 1.5).episodes
+    10
+    """
 
     id: str
     name: str
@@ -26,7 +43,23 @@ class Running:
 
 @dataclass(frozen=True)
 class Failure:
-    """A job that failed: its names, the error in one line, the traceback, when, and the file that says so."""
+    """A job that failed.
+
+    Parameters
+    ----------
+    id, name : str
+        Of the job.
+    error, traceback, when : str
+        The error in one line, the traceback, and when.
+    file : str
+        Its record in the folder.
+
+    Examples
+    --------
+    >>> from oldlight.studies import Failure
+    >>> Failure("0f" * 8, "gap on chain", "ValueError: ...", "", "", "failed/0f.json").error
+    'ValueError: ...'
+    """
 
     id: str
     name: str
@@ -38,10 +71,37 @@ class Failure:
 
 @dataclass(frozen=True)
 class StudyStatus:
-    """`total` different jobs: done + len(running) + len(failed) + waiting. Of those waiting, `stopped` have a checkpoint. `damaged`
-    names result files that cannot be trusted (they count as waiting). `versions`: finished jobs per version of this package.
-    `others`: finished jobs in the folder that are not of this study. `seconds`: computing time of all finished jobs. `code`: the
-    code of its own that the study named when it was run, as `module:name`; it is not imported here, so nothing of it is checked."""
+    """How far a study is: total = done + len(running) + len(failed) + waiting.
+
+    Parameters
+    ----------
+    name, folder : str
+        Of the study.
+    total, done, waiting : int
+        Different jobs.
+    stopped : int
+        Of those waiting: with a checkpoint.
+    running : tuple of Running
+        Under way.
+    failed : tuple of Failure
+        With their errors.
+    damaged : tuple of str
+        Result files that cannot be trusted; they count as waiting.
+    versions : dict
+        Finished jobs per version of this package.
+    others : int
+        Finished jobs in the folder that are not of this study.
+    seconds : float
+        Computing time of all finished jobs.
+    code : tuple of str
+        The code of its own that the study named when it was run, as `module:name`; it is not imported here, so nothing of it is checked.
+
+    Examples
+    --------
+    >>> from oldlight.studies import StudyStatus
+    >>> print(StudyStatus("tiny", "runs", total=4, done=3, waiting=1))
+    tiny in runs: 3 of 4 jobs done, 1 waiting
+    """
 
     name: str
     folder: str
@@ -59,7 +119,18 @@ class StudyStatus:
 
     @property
     def complete(self) -> bool:
+        """Is every job done?"""
         return self.done == self.total
+
+    def to_dict(self) -> dict[str, Any]:
+        """The fields as plain data for JSON."""
+        nested = {"running": [vars(job) for job in self.running], "failed": [vars(job) for job in self.failed]}
+        return drawing.plain(vars(self) | nested)  # type: ignore[no-any-return]
+
+    def plot(self, ax: Any = None) -> Any:
+        """Draw how many jobs are done, running, failed and waiting; returns the matplotlib axes."""
+        parts = {"done": self.done, "running": len(self.running), "failed": len(self.failed), "waiting": self.waiting}
+        return drawing.bars(ax, parts, "jobs")
 
     def __str__(self) -> str:
         parts = [f"{self.done} of {self.total} jobs done"]
@@ -74,7 +145,28 @@ class StudyStatus:
 
 
 def status(folder: str | os.PathLike[str]) -> StudyStatus:
-    """How far the study in this folder is."""
+    """How far the study in a folder is, while it runs or later.
+
+    Parameters
+    ----------
+    folder : path-like
+        Where `run_study` put its results.
+
+    Returns
+    -------
+    StudyStatus
+        Counts, and what failed.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> from oldlight.studies import load_study, run_study, status
+    >>> study = load_study({"name": "tiny", "instances": ["dichotomy:1"], "channels": ["constant:1"], "tasks": ["gap"]})
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     _ = run_study(study, folder, workers=1, progress=False)
+    ...     status(folder).done
+    1
+    """
     place = Path(folder)
     about = store.read_study(place)
     jobs = {heading["id"]: heading for heading in about["cells"]}
@@ -123,8 +215,8 @@ def name_of(heading: dict[str, Any]) -> str:
 
 def _failure(place: Path, id: str, heading: dict[str, Any]) -> Failure:
     path = store.failed_file(place, id)
-    said = store.read_json(path) or {"error": "its record is damaged", "traceback": "", "when": ""}
-    return Failure(id, name_of(heading), said["error"], said["traceback"], said["when"], str(path))
+    record = store.read_json(path) or {"error": "its record is damaged", "traceback": "", "when": ""}
+    return Failure(id, name_of(heading), record["error"], record["traceback"], record["when"], str(path))
 
 
 def _running(entry: dict[str, Any], heading: dict[str, Any]) -> Running:

@@ -162,7 +162,28 @@ def _named(job: Any) -> bool:
 
 
 def results(folder: str | os.PathLike[str]) -> Iterator[Result]:
-    """The finished jobs of a folder's study, in its order and under its names. A damaged file is skipped with a warning."""
+    """The finished jobs of a folder's study, in its order and under its names. A damaged file is skipped with a warning.
+
+    Parameters
+    ----------
+    folder : path-like
+        Where `run_study` put its results.
+
+    Returns
+    -------
+    iterator of Result
+        One for each finished job.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> from oldlight.studies import load_study, results, run_study
+    >>> study = load_study({"name": "tiny", "instances": ["dichotomy:1"], "channels": ["constant:2"], "tasks": ["gap"]})
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     _ = run_study(study, folder, workers=1, progress=False)
+    ...     [result.scalars["gap"] for result in results(folder)]
+    [0.5]
+    """
     place = Path(folder)
     for heading in read_study(place)["cells"]:
         path = result_file(place, heading["id"])
@@ -178,5 +199,26 @@ def results(folder: str | os.PathLike[str]) -> Iterator[Result]:
 
 
 def numbers(folder: str | os.PathLike[str]) -> dict[str, str]:
-    """id -> fingerprint of everything computed except times: two folders of the same study agree when these do."""
+    """A fingerprint of everything computed except times: two folders of the same study agree when these do.
+
+    Parameters
+    ----------
+    folder : path-like
+        Where `run_study` put its results.
+
+    Returns
+    -------
+    dict
+        id -> fingerprint of each finished job.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> from oldlight.studies import load_study, numbers, run_study
+    >>> study = load_study({"name": "tiny", "instances": ["dichotomy:1"], "channels": ["constant:1"], "tasks": ["gap"]})
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     _ = run_study(study, folder, workers=1, progress=False)
+    ...     list(numbers(folder)) == [job.id for job in study.jobs()]
+    True
+    """
     return {result.id: result.numbers for result in results(folder)}

@@ -36,8 +36,32 @@ from oldlight.studies.jobs import Environment, Job, canonical, id_of, seed_of
 
 @dataclass(frozen=True, eq=False)
 class Study:
-    """A checked study. `blocks` are its products, each with every key; `file` is its file as it was given (None: a mapping);
-    `folder` is where its files and code are looked for; without `import_code` its code is named but not imported."""
+    """A checked study; made by `load_study`.
+
+    Parameters
+    ----------
+    name : str
+        Its name.
+    seed : int
+        The root seed.
+    blocks : tuple of dict
+        Its products, each with every key.
+    checkpoint_every : float
+        Seconds between two checkpoints of a learner.
+    file : str or None
+        Its file as it was given; None: a mapping.
+    folder : Path
+        Where its files and code are looked for.
+    import_code : bool
+        If not, its code is named but not imported.
+
+    Examples
+    --------
+    >>> from oldlight.studies import load_study
+    >>> study = load_study({"name": "tiny", "instances": ["dichotomy:1"], "channels": ["constant:1"], "tasks": ["gap"]})
+    >>> [job.label for job in study.jobs()]
+    ['gap']
+    """
 
     name: str
     seed: int
@@ -148,8 +172,8 @@ class Study:
                         doing_this |= {key: block[key] for key in ("episodes", "every", "evaluate", "failure")}
                         doing_this |= {"by_start": True} if block["by_start"] else {}
                     for replicate in range(block["seeds"] if seeded else 1):
-                        luck = {"seed": seed_of(self.seed, content, replicate)} if seeded else {}
-                        whole = doing_this | luck
+                        random = {"seed": seed_of(self.seed, content, replicate)} if seeded else {}
+                        whole = doing_this | random
                         out.append(
                             Job(id_of(whole), whole, block["name"], instance, channel, label, replicate, problem, path)
                         )  # fmt: skip
@@ -181,8 +205,24 @@ class Study:
 def load_study(given: str | os.PathLike[str] | Mapping[str, Any], *, import_code: bool = True) -> Study:
     """A study from a TOML file, or from a mapping with the same keys; see `oldlight.studies.spec`.
 
-    Code of one's own that it names is imported and called, without asking. import_code=False: nothing is imported; `Study.code`
-    says what would be, `Study.with_code()` does it.
+    Parameters
+    ----------
+    given : path-like or mapping
+        The file, or its keys.
+    import_code : bool
+        Code of one's own that the study names is imported and called, without asking. If False, nothing is imported: `Study.code` names
+        what would be, `Study.with_code()` does it.
+
+    Returns
+    -------
+    Study
+        Checked; a mistake is refused with the key, its value and what is allowed.
+
+    Examples
+    --------
+    >>> from oldlight.studies import load_study
+    >>> load_study({"name": "tiny", "instances": ["dichotomy:1"], "tasks": ["gap"], "channels": ["constant:1", "loss:0.2"]}).name
+    'tiny'
     """
     from oldlight.studies.spec import checked, products, read
 

@@ -26,7 +26,7 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Callable, Mapping
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 
@@ -77,7 +77,9 @@ def evaluate(problem: ImpairedMDP, *, policy: str = "most_likely") -> dict[str, 
     return {"value": found.value, "exact": found.exact, "half_width": found.half_width}
 
 
-def simulate(problem: ImpairedMDP, seed: int, *, episodes: int = 10_000, luck: str = "independent") -> dict[str, Any]:
+def simulate(
+    problem: ImpairedMDP, seed: int, *, episodes: int = 10_000, luck: Literal["independent", "paired"] = "independent"
+) -> dict[str, Any]:
     from oldlight.planning.gap import gap as price
     from oldlight.simulation import simulate as play
 

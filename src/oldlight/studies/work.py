@@ -1,7 +1,7 @@
 """Doing one job, in whatever process: learn or run the task, write the result, say how it went.
 
 `perform` never raises for what goes wrong inside a job: it returns an Event that says done, failed (with the traceback), stopped
-(Ctrl-C; the checkpoint stands) or unwritable (a full disk or a read-only folder: no other job would fare better).
+(Ctrl-C; the checkpoint stands) or unwritable (a full disk or a read-only folder: every other job would fail too).
 
 A learner that has `state()` and `restore()` writes a checkpoint as it goes and continues from the one it finds, to the identical
 result. A checkpoint that cannot be continued is named, moved aside, and the job starts over.
@@ -68,8 +68,8 @@ class PackedJob:
         return cls(job.id, job.path, pickle.dumps(job))
 
 
-def perform(packed: PackedJob, settings: RunSettings, tell: Callable[[int, int], None] | None = None) -> Event:
-    """Do the job; `tell(k, K)` is called now and then while it learns."""
+def perform(packed: PackedJob, settings: RunSettings, callback: Callable[[int, int], None] | None = None) -> Event:
+    """Do the job; `callback(done, total)` is called now and then while it learns."""
     began = time.perf_counter()
     notes: list[str] = []
     folder = None if settings.folder is None else Path(settings.folder)
@@ -83,7 +83,7 @@ def perform(packed: PackedJob, settings: RunSettings, tell: Callable[[int, int],
             job: Job = pickle.loads(packed.packed)
             checkpoint = None if folder is None else store.checkpoint_file(folder, job.id)
             learns = job.kind == "learner"
-            found = _learn(job, checkpoint, settings.checkpoint_every, tell, notes) if learns else _task(job)
+            found = _learn(job, checkpoint, settings.checkpoint_every, callback, notes) if learns else _task(job)
         data = pack(job, found, time.perf_counter() - began)
         if folder is not None:
             store.keep(folder, job.id, data)
@@ -116,7 +116,7 @@ def _learn(
     job: Job,
     checkpoint: Path | None,
     checkpoint_every: float,
-    tell: Callable[[int, int], None] | None,
+    callback: Callable[[int, int], None] | None,
     notes: list[str],
 ) -> Mapping[str, Any]:
     content, problem = job.content, job.problem
@@ -138,7 +138,7 @@ def _learn(
             by_start=content.get("by_start", False),
             checkpoint=checkpoint if has_hook(learner, "state") else None,
             checkpoint_every=checkpoint_every,
-            progress=tell or False,
+            progress=callback or False,
         )
 
     before = _changed(checkpoint)

@@ -1,9 +1,13 @@
-"""From a measured link to a channel: the interarrival law at a control period, and how far independence is from the data.
+"""From a recording to a channel at a control period: the age chain, the in-order law, deadlines, and how far independence is from it.
+
+**The age chain** (`age_chain`) is counted from the messages as they were sent and as they came (`oldlight.traces.ticks`, `.counted`). The
+rest of this text is about the in-order law, the model of the paper.
 
 **From messages to ticks.** At a control period of T milliseconds the observation of a tick is a message sent at that tick, and it can
 be used at the first tick at or after its arrival: r = ⌈delay/T⌉ ticks later. Messages are taken one per period: where they were
 sent more often than that, those in between are left out; where less often, each stands for one tick (and how ticks hang together
-that are closer than the messages is then not in the data: a note says so). In an episode of H ticks what is later than H counts as H.
+that are closer than the messages is then not in the data: a note says so). With a `horizon`, an episode of H ticks, what is later than H
+counts as H, and a note says how much that is; without one nothing is cut, and windows of `WINDOW` ticks are looked at.
 
 **In order.** The model of `oldlight.model.channels` uses observations in order, at most one a tick. So an observation waits for the one
 before it: in an episode of H ticks that begins with message j,
@@ -11,8 +15,8 @@ before it: in an episode of H ticks that begins with message j,
     d_0 = r_j,    d_{i+1} = max(d_i, r_{j+i+1}),    Δ_i = d_{i+1} − d_i ≥ 0,
 
 the delay never falls within an episode, and the longer the episode the longer it gets: that is why H matters. A lost message is
-counted as late as the last one received before it, so that it adds Δ = 0. Every message that has H − 1 after it begins an episode;
-`first` is the law of d_0 over them, `by_step[i]` that of Δ_i, `interarrival` the law of Δ over all steps alike, `longest` the
+counted as late as the last one received before it, so that it adds Δ = 0. Every message that has H − 1 after it in its session begins
+an episode; `first` is the law of d_0 over them, `by_step[i]` that of Δ_i, `interarrival` the law of Δ over all steps alike, `longest` the
 largest d. The channel has these laws, capped at `longest`: by step if the horizon is known, else the one for all.
 
 **Loss.** Independent with the measured rate, or, where runs of losses are longer than independence gives (p < 0.01), a link that is
@@ -51,23 +55,52 @@ from oldlight.model.channels import (
     StochasticDelay,
 )
 from oldlight.model.channels.delay_law import DelayLaw
+from oldlight.traces.candidates import Score, channels, recommended, scores
+from oldlight.traces.counted import AgeCounts
 from oldlight.traces.independence import IndependenceTest, runs, shuffled, successive
+from oldlight.traces.ticks import runs_of
 
 if TYPE_CHECKING:
-    from oldlight.traces import Trace
+    from oldlight.model.channels import AgeChain
+    from oldlight.traces.trace import Trace
 
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
-LATEST = 2**31  # ticks; nothing is later
+LATEST = 10_000  # ticks; what is later counts as so late, and it is said
+WINDOW = 10  # ticks that are looked at in order, where nobody says how long an episode is
 LEVEL = 0.01  # below this p-value losses are called bursty, and independence rejected
 MOST = 4_000_000  # ticks of overlapping episodes that are looked at
 
 
 @dataclass(frozen=True, eq=False)
 class Fit:
-    """A trace as a channel at a control period, for episodes of `horizon` ticks; see the module's text.
+    """A recording at a control period; see the module's text. Made by `Trace.fit`.
 
-    late[i], lost[i]: the ticks r of message i (that of the last one received, if it was lost), and whether it was lost.
+    Parameters
+    ----------
+    trace : Trace
+        The recording.
+    period_ms : float
+        Milliseconds of a tick.
+    horizon : int
+        Ticks of the episodes that are looked at in order.
+    late, lost : ndarray, shape (messages,)
+        The ticks r of each message (that of the last one received, if it was lost), and whether it was lost.
+    notes : tuple of str
+        What was assumed, and what is cut.
+    within : ndarray, shape (messages,)
+        `late`, H for all that is later than the given horizon H.
+    session : ndarray, shape (messages,)
+        The number of each one's session.
+    ages : AgeCounts
+        The age of the newest observation at every tick.
+
+    Examples
+    --------
+    >>> import oldlight as ol
+    >>> fit = ol.Trace([15.0] * 50, sent_ms=[20.0 * i for i in range(50)]).fit(20, per_tick=True)
+    >>> fit.recommended[0], fit.model()
+    ('constant', ConstantDelay(d=1))
     """
 
     trace: Trace
@@ -76,22 +109,51 @@ class Fit:
     late: Ints
     lost: NDArray[np.bool_]
     notes: tuple[str, ...]
+    within: Ints
+    session: Ints
+    ages: AgeCounts
 
-    @property
-    def within(self) -> Ints:
-        """The ticks r of each message, H for all that is later."""
-        return np.minimum(self.late, self.horizon)
+    def age_chain(self, *, horizon: int | None = None, oldest: int | None = None) -> AgeChain:
+        """The age of the newest observation as a chain, counted (`oldlight.traces.counted`).
+
+        Parameters
+        ----------
+        horizon : int, optional
+            Ticks of the plant's episodes: the first age is counted where `oldlight.replay` begins them.
+        oldest : int, optional
+            The oldest age at which an arriving observation is used; a planner's tables grow with A^oldest.
+        """
+        return self.ages.cut_at(oldest).chain(horizon=horizon)
+
+    @cached_property
+    def scores(self) -> list[Score]:
+        """How well each candidate model foretells ticks that it was not fitted to, best first (`oldlight.traces.candidates`)."""
+        return scores(self.ages)
+
+    @cached_property
+    def recommended(self) -> tuple[str, str]:
+        """The simplest candidate that foretells as well as the best, and why."""
+        return recommended(self.scores)
+
+    def model(self, name: str | None = None, *, oldest: int | None = None, horizon: int | None = None) -> Channel:
+        """A candidate of `oldlight.traces.candidates` ("age chain", "packets", "deadline 2", ..) as a channel, the recommended one if
+        `name` is None; `oldest` and `horizon` as for `age_chain`, the horizon of the fit if None."""
+        self.ages.check()
+        known = channels(self.ages.cut_at(oldest), self.horizon if horizon is None else horizon)
+        return known[checks.one_of("name", self.recommended[0] if name is None else name, list(known))]
 
     @cached_property
     def episodes(self) -> Ints:
-        """d_i of every episode, axes (episode, i); they overlap."""
+        """d_i of every episode, axes (episode, i); they overlap, and none crosses from one session into the next."""
         every = math.ceil(len(self.late) * self.horizon / MOST)
-        windows = np.lib.stride_tricks.sliding_window_view(self.within, self.horizon)[::every]
-        return np.asarray(np.maximum.accumulate(windows, axis=1))
+        windows = np.lib.stride_tricks.sliding_window_view(self.within, self.horizon)
+        whole = self.session[: len(windows)] == self.session[len(self.session) - len(windows) :]
+        windows = windows[whole] if whole.any() else windows
+        return np.asarray(np.maximum.accumulate(windows[::every], axis=1))
 
     @property
     def longest(self) -> int:
-        """The longest delay, in ticks (H for all that is longer)."""
+        """The longest delay, in ticks (H for all that is longer than a given horizon H)."""
         return int(self.episodes.max())
 
     @cached_property
@@ -114,6 +176,7 @@ class Fit:
 
     @property
     def loss_rate(self) -> float:
+        """The share of the messages that were lost."""
         return float(self.lost.mean())
 
     @cached_property
@@ -193,29 +256,11 @@ class Fit:
 
     # -- for people ---------------------------------------------------------------------------------------------------
 
-    def to_dict(self, deadline: int | None = None) -> dict[str, Any]:
-        """Everything as plain JSON values, with the channel, or that of a deadline."""
-        from oldlight.model.channels.text import channel_data
+    def to_dict(self, deadline: int | None = None, *, oldest: int | None = None) -> dict[str, Any]:
+        """Everything as plain JSON values, with the recommended channel, or that of a deadline."""
+        from oldlight.traces.fit_text import to_dict
 
-        return {
-            "trace": self.trace.to_dict(),
-            "period_ms": self.period_ms,
-            "horizon": self.horizon,
-            "ticks": len(self.late),
-            "first": self.first.tolist(),
-            "interarrival": self.interarrival.tolist(),
-            "by_step": self.by_step.tolist(),
-            "longest": self.longest,
-            "loss_rate": self.loss_rate,
-            "bursty": self.bursty,
-            "tests": [test.to_dict() for test in self.tests],
-            "independent": self.independent,
-            "distance": self.distance,
-            "deadline": deadline,
-            "lost_by_deadline": None if deadline is None else self.lost_by(deadline),
-            "channel": channel_data(self.channel() if deadline is None else self.with_deadline(deadline)),
-            "notes": list(self.notes),
-        }
+        return to_dict(self, deadline, oldest)
 
     def figure(self) -> Any:
         """Four panels: the delays as measured, their law, their autocorrelation, and the law of the last tick's delay as the data
@@ -227,45 +272,26 @@ class Fit:
     def __str__(self) -> str:
         return self.text()
 
-    def text(self, deadline: int | None = None) -> str:
-        """The trace, the law and the tests for people, with the channel, or that of a deadline."""
-        lines = [
-            str(self.trace),
-            f"at {self.period_ms:g} ms a tick, in episodes of {self.horizon} ticks ({len(self.late):,} ticks measured):",
-            f"  first delay d_0      {_law(self.first)}",
-            f"  interarrival Δ       {_law(self.interarrival)}",
-            f"  longest delay        {self.longest} ticks",
-        ]
-        if self.lost.any():
-            lines.append(f"  lost                 {self.loss_rate:.2%}, {'in bursts' if self.bursty else 'one by one'}")
-        lines += [f"  note: {note}" for note in self.notes]
-        lines.append("how far from independent (p-value of as much by chance):")
-        lines += [
-            f"  {test.name:22} p {_chance(test.p_value):<11} effect {test.effect:+.3f}   {test.means}"
-            for test in self.tests
-        ]
-        lines.append(
-            f"  law of the delay     off by at most {self.distance:.3f} (total variation) at any tick of an episode"
-        )
-        channel = self.channel() if deadline is None else self.with_deadline(deadline)
-        if deadline is not None:
-            lines.append(
-                f"with a deadline of {deadline} ticks ({deadline * self.period_ms:g} ms): {self.lost_by(deadline):.2%} lost or later"
-            )
-        lines.append(f"channel: {channel!r}")
-        return "\n".join(lines)
+    def __repr__(self) -> str:
+        return f"Fit({len(self.late):,} messages at {self.period_ms:g} ms a tick, {self.loss_rate:.2%} lost)"
+
+    def text(self, deadline: int | None = None, *, oldest: int | None = None) -> str:
+        """The recording, its laws, the models and the tests for people, with the recommended channel, or that of a deadline."""
+        from oldlight.traces.fit_text import text
+
+        return text(self, deadline, oldest)
 
 
-def fit(trace: Trace, period_ms: float | None, horizon: int) -> Fit:
+def fit(trace: Trace, period_ms: float | None, horizon: int | None, per_tick: bool) -> Fit:
     """See `Trace.fit`."""
-    H = checks.whole("horizon", horizon, least=1)
-    if period_ms is None and trace.interval_ms is None:
-        raise ValueError(
-            f"{trace.source} does not say when messages were sent; give the control period: period_ms=..., in words trace:FILE@20"
-        )
-    T = checks.positive("period_ms", trace.interval_ms if period_ms is None else period_ms)
-    taken = one_per_period(trace.sent_ms, T) if trace.sent_ms is not None else np.arange(len(trace))
+    T = trace.period_of(period_ms)
+    taken = np.arange(len(trace))
+    if trace.sent_ms is not None:
+        of = [np.flatnonzero(trace.session == k) for k in range(int(trace.session[-1]) + 1)]
+        interval = trace.interval_ms or T
+        taken = np.concatenate([rows[one_per_period(trace.sent_ms[rows], T, interval)] for rows in of])
     delay = trace.delay_ms[taken]
+    H = min(WINDOW, len(delay)) if horizon is None else checks.whole("horizon", horizon, least=1)
     if len(delay) < 2:
         raise ValueError(
             f"{trace.source}: at one message per {T:g} ms there is only one; measure longer, or give a shorter period_ms"
@@ -277,25 +303,36 @@ def fit(trace: Trace, period_ms: float | None, horizon: int) -> Fit:
         )
     lost = np.isnan(delay)
     if lost.all():
-        raise ValueError(f"{trace.source}: at one message per {T:g} ms none was received")
+        raise ValueError(f"{trace.source}: at one message per {T:g} ms none was received: there is nothing to fit")
     ticks = np.ceil(np.where(lost, 0.0, np.minimum(delay, LATEST * T)) / T - 1e-9).clip(0).astype(np.int64)
     last = np.maximum.accumulate(np.where(lost, -1, np.arange(len(ticks))))
     late = ticks[np.where(last < 0, np.flatnonzero(~lost)[0], last)]
-    notes = list(trace.notes)
+    runs, more = runs_of(trace, T, per_tick=per_tick)
+    most = LATEST if horizon is None else H
+    notes = (*trace.notes, *more, *_notes(trace, T, delay, most))
+    counts = AgeCounts(trace, T, runs)
+    return Fit(trace, T, H, late, lost, notes, np.minimum(late, most), trace.session[taken], counts)
+
+
+def _notes(trace: Trace, T: float, delay: Floats, most: int) -> list[str]:
+    """What is cut, and what the recording cannot say."""
+    notes = []
+    later = float(np.mean(delay > most * T))
+    if later:
+        notes.append(
+            f"{later:.2%} of the messages are more than {most} ticks late; in the in-order law they count as {most}"
+        )
     interval = trace.interval_ms
     if interval is not None and interval > 1.5 * T:
         notes.append(
             f"messages were sent every {interval:g} ms, ticks are {T:g} ms apart: how delays of successive ticks hang together "
             "was not measured"
         )
-    if trace.sent_ms is None:
-        notes.append(f"the file does not say when messages were sent; each is taken for one tick of {T:g} ms")
-    return Fit(trace, T, H, late, lost, tuple(notes))
+    return notes
 
 
-def one_per_period(sent_ms: Floats, period_ms: float) -> Ints:
+def one_per_period(sent_ms: Floats, period_ms: float, interval: float) -> Ints:
     """Which messages to take: the next at least a period after the last one taken, up to half a sending interval sooner."""
-    interval = float(np.median(np.diff(sent_ms))) if len(sent_ms) > 1 else period_ms
     if interval >= 0.75 * period_ms:
         return np.arange(len(sent_ms))
     taken, after = [0], period_ms - interval / 2
@@ -326,7 +363,31 @@ def delay_laws(law: DelayLaw) -> Floats:
 
 
 def save_channel(path: str | Path, channel: Channel) -> Path:
-    """Write any channel as a JSON file, which the words `file:PATH` read."""
+    """Write any channel as a JSON file, which the text `file:PATH` reads.
+
+    Parameters
+    ----------
+    path : path
+        Where to.
+    channel : Channel
+        Any channel.
+
+    Returns
+    -------
+    Path
+        Where it is.
+
+    Examples
+    --------
+    >>> from pathlib import Path
+    >>> from tempfile import TemporaryDirectory
+    >>> import oldlight as ol
+    >>> from oldlight.registry import channel_of
+    >>> from oldlight.traces import save_channel
+    >>> with TemporaryDirectory() as folder:
+    ...     channel_of(f"file:{save_channel(Path(folder, 'link.json'), ol.PacketChannel({1: 1.0}, lost=0.25))}")
+    PacketChannel({1: 1}, lost=0.25)
+    """
     import json
 
     from oldlight.model.channels.text import channel_data
@@ -336,12 +397,3 @@ def save_channel(path: str | Path, channel: Channel) -> Path:
 
 def _pmf(values: Ints, longest: int) -> Floats:
     return np.bincount(np.minimum(values, longest), minlength=longest + 1) / len(values)
-
-
-def _chance(p: float) -> str:
-    return f"= {p:.3g}" if p > 0 else "< 1e-300"
-
-
-def _law(pmf: Floats) -> str:
-    likely = [f"{k}: {p:.4f}" for k, p in enumerate(pmf) if p > 0]
-    return "{" + ", ".join(likely if len(likely) <= 8 else [*likely[:7], f".. {len(likely) - 7} more"]) + "}"

@@ -1,13 +1,13 @@
 """Are delays and losses as independent as the model has them? Tests with p-values, each against a shuffling of the data.
 
-The model of `oldlight.model.channels` draws each interarrival time Δ_i, and each loss, by itself. A p-value is the chance of something so
+The model of `oldlight.model.channels` draws each interarrival time Δ_i, and each loss, by itself. A p-value is the probability of something so
 far from that, or farther, if it were true:
 - *delay and next wait*, *wait and next wait* (`shuffled`): over episodes e that do not overlap, Σ_i Σ_e x_{e,i}·y_{e,i} with (x, y) =
   (d_i, Δ_i) or (Δ_i, Δ_{i+1}), centred at each step i. Shuffling the y of each step among the n episodes gives it the mean 0 and the
   variance Σ_i (Σ_e x²)(Σ_e y²)/(n − 1); its square over that variance is χ² with one degree of freedom for many episodes;
 - *message and next* (`successive`): the same for the ranks of successive delays in milliseconds;
-- *runs of losses* (`runs`): b losses among n messages fall in k runs with chance C(b − 1, k − 1)·C(n − b + 1, k)/C(n, b) if every order is
-  alike. The p-value is the chance of so few runs or fewer: exact.
+- *runs of losses* (`runs`): b losses among n messages fall in k runs with probability C(b − 1, k − 1)·C(n − b + 1, k)/C(n, b) if every order is
+  alike. The p-value is the probability of so few runs or fewer: exact.
 """
 
 from __future__ import annotations
@@ -62,7 +62,7 @@ def successive(delay_ms: Floats) -> IndependenceTest:
 
 
 def runs(lost: NDArray[np.bool_]) -> IndependenceTest:
-    """The chance of at most as many runs of losses, if every order of losses is alike; something was lost."""
+    """The probability of at most as many runs of losses, if every order of losses is alike; something was lost."""
     n, bad = len(lost), int(lost.sum())
     count = int((lost[1:] & ~lost[:-1]).sum() + lost[0])
 

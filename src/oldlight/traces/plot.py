@@ -38,8 +38,8 @@ def figure(fit: Fit) -> Any:
 
     lags = min(30, len(trace) - 1)
     together.bar(np.arange(1, lags + 1), trace.autocorrelation(lags)[1:], width=0.7, color=DATA)
-    chance = 1.959963984540054 / np.sqrt(len(delays))
-    together.axhspan(-chance, chance, color="#dddddd", zorder=0, label="95% if independent")
+    band = 1.959963984540054 / np.sqrt(len(delays))
+    together.axhspan(-band, band, color="#dddddd", zorder=0, label="95% if independent")
     together.set_xlabel("lag (messages)")
     together.set_ylabel("autocorrelation of delays")
     together.set_title("how delays hang together", fontsize=10)

@@ -24,8 +24,9 @@ Steps are counted from 0 (see `oldlight.model.mdp`).
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Literal, TypeAlias
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -37,6 +38,7 @@ from oldlight.model.channels.delay_law import DelayLaw, fold
 from oldlight.model.channels.in_order import in_order_automaton
 
 Floats = NDArray[np.float64]
+FirstDelay: TypeAlias = Sequence[float] | Floats | Literal["same"] | None
 
 
 class DelayChannel(Channel):
@@ -224,10 +226,10 @@ class GeometricDelay(_IndependentDelay):
     """
 
     p: float
-    first: Any = None
+    first: FirstDelay = None
 
     @classmethod
-    def from_ms(cls, mean_ms: float, *, period_ms: float, first: Any = None) -> GeometricDelay:
+    def from_ms(cls, mean_ms: float, *, period_ms: float, first: FirstDelay = None) -> GeometricDelay:
         """The law whose Δ has the mean `mean_ms` milliseconds at a control period of `period_ms`."""
         mean = checks.positive("mean_ms", mean_ms) / checks.positive("period_ms", period_ms)
         return cls(1.0 / (1.0 + mean), first).with_period(period_ms)
@@ -262,7 +264,7 @@ class HeavyTailedDelay(_IndependentDelay):
 
     alpha: float
     scale: float = 1.0
-    first: Any = None
+    first: FirstDelay = None
 
     def __post_init__(self) -> None:
         for name in ("alpha", "scale"):

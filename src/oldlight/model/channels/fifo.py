@@ -14,11 +14,10 @@ from oldlight.model.channels.pmfs import drawn, pmf_of, written
 
 
 class FIFODelay(MessageLink):
-    """Each observation takes a delay of its own, but none is delivered before those that were sent earlier; several may be delivered at once,
-    so the delay recovers.
+    """Each observation takes a delay of its own, but none is delivered before those that were sent earlier.
 
-    At age m the observation of step t + 1 is under way for m steps; with probability g = P(X = m | X ≥ m) it is there at the
-    next tick, and with it every later one up to the first that is not: a node is an age.
+    Several may be delivered at once, so the delay recovers. At age m the observation of step t + 1 is under way for m steps; with
+    probability g = P(X = m | X ≥ m) it is there at the next tick, and with it every later one up to the first that is not: a node is an age.
 
     Parameters
     ----------

@@ -14,8 +14,9 @@ from oldlight.model.channels.pmfs import pmf_of, written
 
 
 class RenewalLoss(MessageLink):
-    """Observations are seen at once or lost; the number lost between two seen ones is drawn independently. `Loss` is the case of geometric
-    lengths. The episode begins as if the observation before s_0 had been seen.
+    """Observations are seen at once or lost; the number lost between two seen ones is drawn independently.
+
+    `Loss` is the case of geometric lengths. The episode begins as if the observation before s_0 had been seen.
 
     Parameters
     ----------

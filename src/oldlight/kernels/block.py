@@ -1,0 +1,339 @@
+"""One block of the backward induction under delay, compiled; `oldlight.planning.delay` has the recursion, `kernels.delay` the whole sweep.
+
+A block is U[s, code] with code = q1 + A·w, w the code of q2..qm. The block after an arrival is v_next[s2, a, w], after no
+arrival v_wait[s, a, w, q1] (see `oldlight.model.information` for the codes). For each (s, q1)
+
+    x_a[w] = reward[s, q1] + θ[s, q1]·Σ_s2 P(s2|s, q1)·v_next[s2, a, w] + (1 − θ[s, q1])·v_wait[s, a, w, q1]
+
+and value[s, w, q1] is the maximum over a (mode BEST), the entry that a policy chose (FOLLOW) or the mean under its probabilities (MIX). For
+a learner (OPTIMISTIC) x_a gains std_coefficient[s, q1]·√Var_P(v_next[·, a, w]) and is clipped at `clip`, and ties are broken by `noise`,
+as small as rounding errors; noise[a, :] is read from a place that depends on (s, q1). With an empty queue q1 is a itself.
+
+Vectors run along w, so that every inner loop is long and contiguous; a tile of w is small enough that the rows of v_next that it reads
+stay in cache while all (s, q1) pass over them. Where most states are successors, the sums over s2 of a tile are one product of matrices.
+"""
+
+from typing import NamedTuple
+
+import numpy as np
+
+from oldlight.kernels.cache import compiled
+
+BEST, FOLLOW, MIX, OPTIMISTIC = range(4)
+TILE = 512  # w at a time
+DENSE_TILE = 128  # the same where products of matrices are made
+FEW = 32  # up to this many w the choice is made for one after the other
+PRODUCT = 2**18  # multiplications up to which the library for products does not start threads of its own
+SHIFTS = 64  # places where a row of noise may begin
+
+
+class Step(NamedTuple):
+    """What happens to (s, q1): successors of row s·A + q1, as lists, or as the rows of a matrix if that is not empty."""
+
+    successor: np.ndarray  # [s·A + q1, k]
+    probability: np.ndarray  # [s·A + q1, k]
+    count: np.ndarray  # [s·A + q1]
+    matrix: np.ndarray  # [s·A + q1, s2]
+    reward: np.ndarray  # [s, q1], with the bonus of a learner
+    theta: np.ndarray  # [s, q1]: the probability of an arrival
+    std_coefficient: np.ndarray  # [s, q1]; empty for none
+    noise: np.ndarray  # [a, place]
+    clip: float
+
+
+class Block(NamedTuple):
+    """The values of the next time and of this one; an empty v_wait stands for θ = 1. With an empty queue w and q1 have length 1."""
+
+    v_next: np.ndarray  # [s2, a, w]
+    v_wait: np.ndarray  # [s, a, w, q1]
+    value: np.ndarray  # [s, w, q1]
+
+
+class Choice(NamedTuple):
+    """How an action is chosen: `action` is followed, or is where the best one is written (empty: nowhere)."""
+
+    mode: int
+    action: np.ndarray  # [s, w, q1]
+    probability: np.ndarray  # [s, w, q1, a]
+
+
+# Tuples are taken apart at the top of a function and the helpers take arrays: numba compiles that in half of the time.
+
+
+@compiled(inline="always")
+def _choose(mode, a, x, best, top, arg, action, probability, noise, clip, s, w0, n, q):
+    """Take x_a into the running choice over a."""
+    if mode == BEST:
+        this = arg.dtype.type(a)
+        if a == 0:
+            for j in range(n):
+                best[j] = x[j]
+                arg[j] = this
+        else:
+            for j in range(n):
+                better = x[j] > best[j]
+                best[j] = x[j] if better else best[j]
+                arg[j] = this if better else arg[j]
+    elif mode == OPTIMISTIC:
+        this = arg.dtype.type(a)
+        shift = ((s * len(noise) + q) * 131) % SHIFTS
+        if a == 0:
+            for j in range(n):
+                top[j] = -np.inf
+        for j in range(n):
+            y = min(x[j], clip)
+            z = y + noise[a, shift + j]
+            better = z > top[j]
+            top[j] = z if better else top[j]
+            best[j] = y if better else best[j]
+            arg[j] = this if better else arg[j]
+    elif mode == FOLLOW:
+        for j in range(n):
+            if action[s, w0 + j, q] == a:
+                best[j] = x[j]
+    else:
+        if a == 0:
+            for j in range(n):
+                best[j] = 0.0
+        for j in range(n):
+            best[j] += probability[s, w0 + j, q, a] * x[j]
+
+
+@compiled(inline="always")
+def _choose_one(mode, j, x, n, action, probability, noise, clip, s, q, th, v_wait, waits):
+    """The choice over all actions for one w = j, where x[a·n + j] holds x_a without the wait: (value, action)."""
+    best, top, chosen = 0.0, -np.inf, 0
+    shift = ((s * len(noise) + q) * 131) % SHIFTS
+    for a in range(len(x) // n):
+        y = x[a * n + j]
+        if waits:
+            y += (1.0 - th) * v_wait[s, a, j, q]
+        if mode == BEST:
+            if y > top:
+                best, top, chosen = y, y, a
+        elif mode == OPTIMISTIC:
+            y = min(y, clip)
+            z = y + noise[a, shift + j]
+            if z > top:
+                best, top, chosen = y, z, a
+        elif mode == FOLLOW:
+            if action[s, j, q] == a:
+                best = y
+        else:
+            best += probability[s, j, q, a] * y
+    return best, chosen
+
+
+@compiled(inline="always")
+def _interleave(rows, n, to):
+    """to[j·A + q] = rows[q, j]."""
+    A = len(rows)
+    for q in range(A):
+        row = rows[q]
+        k = q
+        for j in range(n):
+            to[k] = row[j]
+            k += A
+
+
+@compiled(inline="always")
+def _best_of_two(i, p, i_second, p_second, r, v_next, w0, w1, best, arg):
+    """The best action where i and i_second are all successors (p, p_second: their probabilities times θ) and nothing waits: one pass for the
+    first action, one for each two more. Returns how many actions were done."""
+    n = w1 - w0
+    v = v_next[i, 0, w0:w1]
+    v_second = v_next[i_second, 0, w0:w1]
+    for j in range(n):
+        best[j] = r + p * v[j] + p_second * v_second[j]
+        arg[j] = 0
+    a = 1
+    while a + 1 < v_next.shape[1]:
+        v = v_next[i, a, w0:w1]
+        v_second = v_next[i_second, a, w0:w1]
+        u = v_next[i, a + 1, w0:w1]
+        u_second = v_next[i_second, a + 1, w0:w1]
+        one = arg.dtype.type(a)
+        two = arg.dtype.type(a + 1)
+        for j in range(n):
+            y = r + p * v[j] + p_second * v_second[j]
+            z = r + p * u[j] + p_second * u_second[j]
+            later = z > y
+            y = z if later else y
+            which = two if later else one
+            better = y > best[j]
+            best[j] = y if better else best[j]
+            arg[j] = which if better else arg[j]
+        a += 2
+    return a
+
+
+@compiled(inline="always")
+def _expect(row, K, successor, probability, r, th, v_next, begin, end, paired, x):
+    """x[j] = r + θ·Σ_k probability[row, k]·v_next[successor[row, k], begin + j], two successors at a time (`paired`: the first two as well)."""
+    n = end - begin
+    p = th * probability[row, 0]
+    v = v_next[successor[row, 0], begin:end]
+    k = 1
+    if paired and K > 1:
+        p_second = th * probability[row, 1]
+        v_second = v_next[successor[row, 1], begin:end]
+        for j in range(n):
+            x[j] = r + p * v[j] + p_second * v_second[j]
+        k = 2
+    else:
+        for j in range(n):
+            x[j] = r + p * v[j]
+    while k + 1 < K:
+        p = th * probability[row, k]
+        p_second = th * probability[row, k + 1]
+        v = v_next[successor[row, k], begin:end]
+        v_second = v_next[successor[row, k + 1], begin:end]
+        for j in range(n):
+            x[j] += p * v[j] + p_second * v_second[j]
+        k += 2
+    if k < K:
+        p = th * probability[row, k]
+        v = v_next[successor[row, k], begin:end]
+        for j in range(n):
+            x[j] += p * v[j]
+
+
+@compiled(inline="always")
+def _add_spread(row, K, successor, probability, coefficient, v_next, begin, end, mean, square, x):
+    """x[j] += coefficient·√Var_P(v_next[·, begin + j]); mean and square are scratch."""
+    n = end - begin
+    for j in range(n):
+        mean[j] = 0.0
+        square[j] = 0.0
+    for k in range(K):
+        p = probability[row, k]
+        v = v_next[successor[row, k], begin:end]
+        for j in range(n):
+            mean[j] += p * v[j]
+            square[j] += p * v[j] * v[j]
+    for j in range(n):
+        x[j] += coefficient * np.sqrt(max(square[j] - mean[j] * mean[j], 0.0))
+
+
+@compiled
+def _multiply(matrix, v_next, w0, w1, product):
+    """product[s·A + q1, a·n + j] = Σ_s2 P·v_next[s2, a, w0 + j], n = w1 − w0."""
+    S, choices, _ = v_next.shape
+    n = w1 - w0
+    columns = np.empty((S, choices * n))
+    for s in range(S):
+        for a in range(choices):
+            for j in range(n):
+                columns[s, a * n + j] = v_next[s, a, w0 + j]
+    rows = max(8, PRODUCT // (S * choices * n))
+    for i in range(0, len(matrix), rows):
+        np.dot(matrix[i : i + rows], columns, product[i : i + rows])
+
+
+@compiled(fastmath={"contract"})
+def back_up(step, block, choice, w_from, w_to):
+    """Fill the values of a block with a queue, w = w_from..w_to."""
+    successor, probability, count, matrix, reward, theta, std_coefficient, noise, clip = step
+    v_next, v_wait, value = block
+    mode, action, mix = choice
+    S, choices, W = v_next.shape
+    A = value.shape[2]
+    flat = v_next.reshape(S, choices * W)
+    dense, varies, may_wait = len(matrix) > 0, len(std_coefficient) > 0, len(v_wait) > 0
+    modes = np.full(S, mode)  # read anew for every s: else the compiler makes a copy of all loops for each mode
+    tile = min(DENSE_TILE if dense else TILE, w_to - w_from)
+    together = choices if tile == W and choices * W <= TILE else 1  # actions whose sums are one loop
+    few = together == choices and tile <= FEW
+    x, mean, square = np.empty(together * tile), np.empty(together * tile), np.empty(together * tile)
+    top, bests, args = np.empty(tile), np.empty((A, tile)), np.empty((A, tile), np.int64)
+    keep = len(action) > 0 and (mode in (BEST, OPTIMISTIC))
+    for w0 in range(w_from, w_to, tile):
+        w1 = min(w0 + tile, w_to)
+        n = w1 - w0
+        product = np.empty((S * A if dense else 0, choices * n))
+        if dense:
+            _multiply(matrix, v_next, w0, w1, product)
+        for s in range(S):
+            mode = modes[s]
+            for q in range(A):
+                row = s * A + q
+                r, th, K = reward[s, q], theta[s, q], count[row]
+                waits = may_wait and th < 1.0
+                a = 0
+                if mode == BEST and K <= 2 and together == 1 and not waits and not dense:
+                    i, p = successor[row, 0], th * probability[row, 0]
+                    i_second, p_second = (successor[row, 1], th * probability[row, 1]) if K > 1 else (i, 0.0)
+                    a = _best_of_two(i, p, i_second, p_second, r, v_next, w0, w1, bests[q], args[q])
+                while a < choices:
+                    begin, end = a * W + w0, a * W + w0 + together * n
+                    if dense:
+                        y = product[row, a * n : (a + together) * n]
+                        for j in range(together * n):
+                            x[j] = r + th * y[j]
+                    else:
+                        _expect(row, K, successor, probability, r, th, flat, begin, end, mode == BEST, x)
+                    if varies and std_coefficient[s, q] > 0.0:
+                        c = std_coefficient[s, q]
+                        _add_spread(row, K, successor, probability, c, flat, begin, end, mean, square, x)
+                    if few:
+                        for j in range(n):
+                            bests[q, j], args[q, j] = _choose_one(
+                                mode, j, x, n, action, mix, noise, clip, s, q, th, v_wait, waits
+                            )
+                        break
+                    for g in range(together):
+                        z = x[g * n : (g + 1) * n]
+                        if waits:
+                            for j in range(n):
+                                z[j] += (1.0 - th) * v_wait[s, a + g, w0 + j, q]
+                        _choose(mode, a + g, z, bests[q], top, args[q], action, mix, noise, clip, s, w0, n, q)
+                    a += together
+            _interleave(bests, n, value[s, w0:w1].reshape(n * A))
+            if keep:
+                _interleave(args, n, action[s, w0:w1].reshape(n * A))
+
+
+@compiled
+def back_up_now(step, block, choice):
+    """Fill the values of a block with an empty queue: the action taken now is the one that moves the newest visible state."""
+    successor, probability, count, matrix, reward, theta, std_coefficient, noise, clip = step
+    v_next, v_wait, value = block
+    mode, action, mix = choice
+    S, A = reward.shape
+    dense, varies, waits = len(matrix) > 0, len(std_coefficient) > 0, len(v_wait) > 0
+    product = np.empty((S * A if dense else 0, 1))
+    if dense:
+        np.dot(matrix, v_next.reshape(S, 1), product)
+    keep = len(action) > 0 and (mode in (BEST, OPTIMISTIC))
+    for s in range(S):
+        best, top, chosen = 0.0, -np.inf, 0
+        for a in range(A):
+            if mode == FOLLOW and a != action[s, 0, 0]:
+                continue
+            row = s * A + a
+            mean, square = 0.0, 0.0
+            if dense:
+                mean = product[row, 0]
+            else:
+                for k in range(count[row]):
+                    v = v_next[successor[row, k], 0, 0]
+                    mean += probability[row, k] * v
+                    square += probability[row, k] * v * v
+            x = reward[s, a]
+            x += theta[s, a] * mean
+            if varies:
+                x += std_coefficient[s, a] * np.sqrt(max(square - mean * mean, 0.0))
+            if waits:
+                x += (1.0 - theta[s, a]) * v_wait[s, a, 0, 0]
+            if mode == MIX:
+                best += mix[s, 0, 0, a] * x
+            elif mode == OPTIMISTIC:
+                x = min(x, clip)
+                if x + noise[a, (s * 131) % SHIFTS] > top:
+                    top = x + noise[a, (s * 131) % SHIFTS]
+                    best, chosen = x, a
+            elif x > top:
+                best, top, chosen = x, x, a
+        value[s, 0, 0] = best
+        if keep:
+            action[s, 0, 0] = chosen

@@ -1,0 +1,188 @@
+"""The order of a backward induction over a layout, and where its values stand: what `oldlight.kernels.delay.sweep` goes over.
+
+Blocks come last time first: what follows the last action (G_{H−m}, m = 1, 2, ..), then those of time H − 1, H − 2, .. with the root of each
+time. A *level* is the blocks of one time, which do not need each other.
+
+Values stand in one flat array, in one of three ways:
+
+    "two times"   only two times are held at once, at the front and at the back of the array in turn;
+    "all times"   every time is kept;
+    "table"       as in the table of actions (`Layout`), roots as means over the start state, then G_{H−0}, G_{H−1}, ..
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from typing import Literal
+
+import numpy as np
+from numpy.typing import NDArray
+
+from oldlight.machine import thread_count
+from oldlight.model.information import Layout
+
+Floats = NDArray[np.float64]
+Ints = NDArray[np.int64]
+Key = tuple[int, int]  # (m, δ)
+SMALL = 2_000_000  # multiplications of a level below which threads do not pay
+CALL = 50_000_000  # multiplications of one compiled call: well under 0.2 seconds, so that Ctrl-C is heard
+NODE, REST, ROOT = range(3)  # as in `oldlight.kernels.delay`
+
+
+@dataclass
+class Stage:
+    """Values at one time: U[(m, δ)] has axes [s, code]; root has axes [s, code] (the start state, then the queue)."""
+
+    values: dict[Key, Floats]
+    root: Floats | None = None
+
+
+class Schedule:
+    """Rows of blocks for the kernel, levels of them, and the size of the array of values.
+
+    ends[m]: where G_{H−m} stands. powers[m] = A^m. width: successors of a pair, for the number of multiplications.
+    """
+
+    def __init__(
+        self,
+        layout: Layout,
+        *,
+        warmup: int,
+        longest_delay: int,
+        values: Literal["two times", "all times", "table"],
+        width: int = 1,
+    ) -> None:
+        self.layout, self.values = layout, values
+        H, S, A = layout.horizon, layout.n_states, layout.n_actions
+        h, m, waited = (axis[::-1].copy() for axis in np.nonzero(layout.offset >= 0))
+        rooted = np.flatnonzero(layout.root >= 0)[::-1]
+        self.lengths = sorted({*m[h == H - 1].tolist(), *([H] if layout.root[H - 1] >= 0 else [])})
+        longest = self.lengths[-1]
+        self.powers: Ints = np.array(
+            [A**i for i in range(max(longest, int(rooted[0]) if len(rooted) else 0) + 2)], dtype=np.int64
+        )
+        sizes = S * self.powers[m]
+        root_sizes = self.powers[rooted] * (1 if values == "table" else S)
+        self.node: Ints = np.full((H + 1, layout.offset.shape[1] + 1, layout.offset.shape[2] + 1), -1, dtype=np.int64)
+        self.root: Ints = np.full(H + 1, -1, dtype=np.int64)
+        if values == "table":
+            self.node[:H, :-1, :-1], self.root[:H] = layout.offset, layout.root
+            self.ends: Ints = layout.size + np.append(0, np.cumsum(S * self.powers[:longest]))
+            self.size = int(self.ends[-1] + S * self.powers[longest])
+        else:
+            self._place(h, m, waited, sizes, rooted, root_sizes)
+        self.blocks = self._rows(h, m, waited, rooted, warmup > 0, longest_delay)
+        times = np.concatenate([np.full(longest, H), h, rooted])
+        order = np.argsort(-times, kind="stable")
+        order[:longest] = np.arange(longest)
+        self.blocks = np.ascontiguousarray(self.blocks[order])
+        work = np.concatenate([S * self.powers[1 : longest + 1], sizes * A, root_sizes * A])[order] * width
+        starts = np.append(np.arange(longest), longest + np.flatnonzero(np.diff(times[order][longest:], prepend=H)))
+        self.levels: list[tuple[int, int, int, int]] = [  # (time, first row, last row, multiplications)
+            (int(times[order[i]]), i, j, int(work[i:j].sum()))
+            for i, j in zip(starts.tolist(), [*starts[1:].tolist(), len(order)], strict=True)
+        ]
+
+    def _place(self, h: Ints, m: Ints, waited: Ints, sizes: Ints, rooted: Ints, root_sizes: Ints) -> None:
+        """Where the values stand if not as in the table: time H at the front; G that no time reads, at the back of what is still free."""
+        layout = self.layout
+        H, S = layout.horizon, layout.n_states
+        of_time = np.bincount(h, sizes, H + 1) + np.bincount(rooted, root_sizes, H + 1)
+        of_time[H] = sum(S * int(self.powers[n]) for n in self.lengths)
+        stage = of_time.astype(np.int64)
+        passing = [S * int(self.powers[n]) for n in range(self.lengths[-1]) if n not in self.lengths]
+        at_end = int(stage[H]) + sum(sorted(passing)[-2:])
+        if self.values == "all times":
+            self.size = max(int(stage.sum()), at_end)
+            begin = np.cumsum(stage[::-1])[::-1] - stage
+        else:
+            self.size = max(int((stage[:-1] + stage[1:]).max()), at_end)
+            begin = np.where((H - np.arange(H + 1)) % 2 == 0, 0, self.size - stage)
+        for time in range(H):
+            here = h == time
+            self.node[time, m[here], waited[here]] = begin[time] + np.cumsum(sizes[here]) - sizes[here]
+        for time, size in zip(rooted.tolist(), root_sizes.tolist(), strict=True):
+            self.root[time] = begin[time] + stage[time] - size
+        self.ends = np.zeros(self.lengths[-1] + 1, dtype=np.int64)
+        kept, largest, i = 0, max(passing, default=0), len(passing)
+        for n in range(self.lengths[-1] + 1):
+            size = S * int(self.powers[n])
+            if n in self.lengths:
+                self.ends[n], kept = kept, kept + size
+            else:
+                i -= 1
+                self.ends[n] = self.size - size - (largest if i % 2 else 0)
+
+    def _rows(self, h: Ints, m: Ints, waited: Ints, rooted: Ints, warm: bool, longest_delay: int) -> Ints:
+        """Columns as in `oldlight.kernels.delay`: G, then the nodes, then the roots."""
+        layout, H, ends = self.layout, self.layout.horizon, self.ends
+        n, rest = len(self.ends) - 1, np.arange(1, len(self.ends))
+        G = np.column_stack([np.full(n, REST), np.full(n, H), rest, np.zeros(n), np.full(n, -1), ends[1:], ends[:-1],
+                             np.full(n, -1), np.ones(n)])  # fmt: skip
+        final = h == H - 1
+        forced = final | warm | (m >= longest_delay)
+        arrival = np.where(final, ends[np.minimum(m, n)], self.node[h + 1, m, 0])
+        wait = np.where(forced, -1, self.node[h + 1, m + 1, waited + 1])
+        nodes = np.column_stack([np.full(len(h), NODE), h, m, waited, layout.offset[h, m, waited], self.node[h, m, waited],
+                                 arrival, wait, forced])  # fmt: skip
+        last = rooted == H - 1
+        seen = self.node[rooted + 1, np.minimum(rooted + 1, self.node.shape[1] - 1), 0]
+        arrival = np.where(last, ends[-1], np.where(rooted + 1 < self.node.shape[1], seen, -1))
+        roots = np.column_stack([np.full(len(rooted), ROOT), rooted, rooted, np.zeros(len(rooted)), layout.root[rooted],
+                                 self.root[rooted], arrival, self.root[rooted + 1], last])  # fmt: skip
+        return np.concatenate([G, nodes, roots]).astype(np.int64)
+
+    def stage(self, h: int, values: Floats) -> Stage:
+        """The values of time h as arrays; h = H: what follows the last action."""
+        layout, H = self.layout, self.layout.horizon
+        if h == H:
+            rest = {(m, 0): self._block(values, int(self.ends[m]), m) for m in self.lengths}
+            return Stage(rest, rest.get((H, 0)) if layout.root[H - 1] >= 0 else None)
+        found = {(b.m, b.waited): self._block(values, int(self.node[h, b.m, b.waited]), b.m) for b in layout.blocks(h)}
+        return Stage(found, self._block(values, int(self.root[h]), h) if layout.root[h] >= 0 else None)
+
+    def _block(self, values: Floats, place: int, m: int) -> Floats:
+        S, Q = self.layout.n_states, int(self.powers[m])
+        return values[place : place + S * Q].reshape(S, Q)
+
+    def calls(self, threads: int, stop: int = 0) -> Iterator[tuple[int, int, int, int]]:
+        """(time, first row, last row, parts) of the compiled calls down to time `stop`: one for all that is small."""
+        pending: tuple[int, int, int, int] | None = None
+        for time, first, last, work in self.levels:
+            if time < stop:
+                break
+            alone = work > CALL or (threads > 1 and work >= SMALL)
+            if pending is not None and (alone or pending[3] + work > CALL):
+                yield (*pending[:3], 1)
+                pending = None
+            if alone:
+                yield time, first, last, max(threads, -(-work // CALL))
+            else:
+                pending = (time, first, last, work) if pending is None else (time, pending[1], last, pending[3] + work)
+        if pending is not None:
+            yield (*pending[:3], 1)
+
+
+def run_calls(
+    work: Callable[..., None], calls: Iterable[tuple[int, int, int, int]], after: Callable[[int], None] | None = None
+) -> None:
+    """Do work(first, last, part, parts) for every part of every call, parts of one call on several threads; after(time) when it is done.
+
+    The compiled calls are short, so that an interrupt is heard between two of them.
+    """
+    pool: ThreadPoolExecutor | None = None
+    try:
+        for time, first, last, parts in calls:
+            if parts == 1:
+                work(first, last, 0, 1)
+            else:
+                pool = pool or ThreadPoolExecutor(thread_count())
+                for job in [pool.submit(work, first, last, i, parts) for i in range(parts)]:
+                    job.result()
+            if after is not None:
+                after(time)
+    finally:
+        if pool is not None:
+            pool.shutdown(cancel_futures=True)

@@ -41,7 +41,7 @@ import os
 import random
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -54,7 +54,9 @@ from oldlight.model.episode import Episode
 from oldlight.model.information import Information
 from oldlight.model.policies import Policy
 from oldlight.model.problem import ImpairedMDP, checked_problem
-from oldlight.random_streams import Seed, seed_number
+
+if TYPE_CHECKING:
+    from oldlight.random_streams import Seed
 
 LEAP = 100_000  # ticks that may be skipped at once
 
@@ -106,7 +108,7 @@ class Controller:
         self._actuation = len(tables.pending)
         self._end = tables.horizon if tables.hold < 0 else None  # of the steps that can be acted on
         self._report = Report()
-        self._chooser = chooser(tables, policy, self._report, random.Random(seed_number(seed)))
+        self._chooser = chooser(tables, policy, self._report, random.Random(_number(seed)))
         self._memory = self._chooser.memory
         self._again = False  # is the current tick the one just decided?
         self._begun = tables.warmup == 0
@@ -277,6 +279,15 @@ class Controller:
         self._must_have_begun()
         newest = self.step if self._end is None or self._memory.h < self._end else self._end - 1
         return self._whole(name, step, -self.tables.warmup, newest)
+
+
+def _number(seed: Seed) -> int:
+    """As `oldlight.random_streams.seed_number`; numpy's generators, which a robot may not need, are loaded for them alone."""
+    if isinstance(seed, int):
+        return checks.whole("seed", seed)
+    from oldlight.random_streams import seed_number
+
+    return seed_number(seed)
 
 
 __all__ = ["Controller", "Report"]

@@ -211,8 +211,8 @@ class AskedByNode:
             age = None if memory.nothing else memory.h - memory.t
             memory.node = here.get(age, here["any"])[1]
         info = self.information
-        chances = as_probabilities(self.policy.probabilities(info), self.n_actions, f"the policy at {tuple(info)}")
-        return bisect_right(running_sums(chances).tolist(), self.generator.random())
+        law = as_probabilities(self.policy.probabilities(info), self.n_actions, f"the policy at {tuple(info)}")
+        return bisect_right(running_sums(law).tolist(), self.generator.random())
 
 
 def likeliest_nodes(automaton: ChannelAutomaton) -> list[dict[Any, tuple[float, int]]]:

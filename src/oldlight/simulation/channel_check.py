@@ -152,9 +152,9 @@ def _check_draws(link: Channel, name: str, automaton: ChannelAutomaton) -> None:
         raise AssertionError(
             f"{name}: the sampler draws the ages {ages}, which the automaton says cannot be (−1: nothing seen)"
         )
-    if (chance := _chi_square(drawn, law)) < RARE:
+    if (p_value := _chi_square(drawn, law)) < RARE:
         raise AssertionError(
-            f"{name}: the ages of {RUNS} runs of the sampler have the automaton's law with a chance of {chance:.2g} only (χ² test)"
+            f"{name}: the ages of {RUNS} runs of the sampler do not have the automaton's law: the p-value of the χ² test is {p_value:.2g}"
         )
 
 

@@ -155,6 +155,9 @@ def test_another_link_than_the_planned_one(call: Call, link: Path) -> None:
     assert "behind link.csv at 20 ms a tick\n" in out
     assert "predicted  1 (exact) behind the planned link, ConstantDelay(d=1)\n" in out
     assert "interval" not in out
+    found = played(call, "-c", "constant:1", "--link", "trace:link.csv@40", "--as-it-came")
+    assert found["recording"]["period_ms"] == 40
+    assert found["agrees"] in (True, False)
 
 
 @pytest.mark.parametrize(
@@ -166,10 +169,11 @@ def test_another_link_than_the_planned_one(call: Call, link: Path) -> None:
         (("--actuation", "-1"), "--actuation"),
         (("-n", "1"), "--episodes"),
         (("--link", "constnt:1"), "did you mean constant"),
+        (("--as-it-came",), "Invalid value for --as-it-came: a recording comes by --link trace:FILE[@period_ms]"),
         (("--link", "trace:link.csv@0"), "Invalid value for --link: trace:link.csv@0: the period is 0, expected a number > 0"),
         (("--link", "trace:link.csv@fast"), "the period is 'fast', expected a number"),
         (("--link", "trace:nowhere.csv"), "nowhere.csv: no such file"),
-        (("--link", "trace:delays.csv"), "give the control period: period_ms=..., in words trace:FILE@20"),
+        (("--link", "trace:delays.csv"), "give the control period: period_ms=..., as text trace:FILE@20"),
         (("--warm", "--link", "constant:1"), "Invalid value for --link: a warm start knows a past"),
         (("--policy", "full-information"), "Invalid value for --policy: MarkovPolicy"),
         (("--policy", "bst"), "did you mean best"),

@@ -30,6 +30,7 @@ LATER = (
     "planning/link_plan",
     "registry",
     "report/",
+    "simulation/channel_check",
     "simulation/link_sampler",
     "studies/",
     "testbed",

@@ -213,3 +213,16 @@ def test_the_examples_of_the_guide(tmp_path: Path, inline: None, monkeypatch: py
     exec(script, {"__name__": "__main__"})
     keys = set(re.findall(r"`(\w+)`", "".join(row.split("|")[1] for row in text.splitlines() if row.startswith("| `"))))
     assert keys >= StudySpec.model_fields.keys()
+
+
+def test_the_names_of_before_still_work() -> None:
+    from oldlight import studies
+
+    study = small_study()
+    with pytest.warns(DeprecationWarning, match=r"Study\.cells is now Study\.jobs"):
+        assert [job.id for job in study.cells()] == [job.id for job in study.jobs()]
+    with pytest.warns(DeprecationWarning, match=r"oldlight\.studies\.Cell is now oldlight\.studies\.Job"):
+        assert studies.Cell is studies.Job
+    now = studies.Progress(3, 1, 0, 1, 10, 30, 5.0, 4.0)
+    with pytest.warns(DeprecationWarning, match=r"Progress\.cells is now Progress\.jobs"):
+        assert now.cells == 3

@@ -214,14 +214,15 @@ def test_deadlines_are_among_the_candidates() -> None:
         assert found[f"deadline {d}"] == ol.PacketChannel({d: 1.0}, lost=float((late > d).mean())).with_period(20)
 
 
+@pytest.mark.slow
 def test_models_are_compared_by_what_their_plans_earn() -> None:
     """A link with outages: independent packets promise too much, the age chain does not, and its plan is no worse than theirs."""
     rng = np.random.default_rng(5)
     bad = ol.BurstyLoss(0.02, 0.1).lost(rng, 10_000, 1)[:, 0]
     trace = Trace(np.where(bad, NAN, 5.0), sent_ms=20.0 * np.arange(10_000), source="link")
-    mdp = ol.instances.sensing_chain(0.8, n_states=6).replace(horizon=20)
+    mdp = ol.instances.sensing_chain(0.8, n_states=6).replace(horizon=15)
     found = compare_models(
-        trace, mdp, period_ms=20, models=["packets", "deadlines", "QMDP"], episodes=3000, per_tick=True
+        trace, mdp, period_ms=20, models=["packets", "deadlines", "QMDP"], episodes=2000, per_tick=True
     )
     assert found["age chain"].verdict == "holds"
     assert found["packets"].predicted > found["packets"].earned.value + found["packets"].earned.half_width

@@ -107,6 +107,7 @@ def on_testbed(
     actuation: Late = 0,
     policy: PolicyName = "best",
     link: Annotated[str | None, typer.Option(help="What the relay does, if not the channel that was planned for: words, or trace:FILE[@period_ms], a recording.")] = None,
+    as_it_came: Annotated[bool, typer.Option("--as-it-came", help="With --link trace:FILE: the recording as it came, late messages used, losses not announced; says whether the prediction holds.")] = False,
     episodes: Annotated[int, typer.Option("--episodes", "-n", min=2)] = 300,
     period_ms: Annotated[float | None, typer.Option("--period-ms", help="By the wall clock, a tick every so many ms; else in lock-step.")] = None,
     timeout: Annotated[float | None, typer.Option(help="Seconds for everything; by default by the number of ticks.")] = None,
@@ -128,10 +129,21 @@ def on_testbed(
     _positive("--timeout", timeout)
     problem = problem_of(process, channel, warm, actuation)
     other = None if link is None else said("--link", _link, link, problem, period_ms)
-    said("--link", relay_of, problem, other)
+    if as_it_came and (link is None or not link.startswith("trace:")):
+        raise typer.BadParameter("a recording comes by --link trace:FILE[@period_ms]", param_hint="--as-it-came")
+    said("--link", relay_of, problem, other, in_order=not as_it_came)
     chosen = said("--policy", policy_of, problem, policy)
     said("--policy", Controller, problem, chosen)
-    found = run_testbed(problem, chosen, episodes=episodes, link=other, seed=seed, period_ms=period_ms, timeout=timeout)
+    found = run_testbed(
+        problem,
+        chosen,
+        episodes=episodes,
+        link=other,
+        in_order=not as_it_came,
+        seed=seed,
+        period_ms=period_ms,
+        timeout=timeout,
+    )
     write_json(as_json, found.to_dict())
     if as_json != "-":
         typer.echo(str(found))

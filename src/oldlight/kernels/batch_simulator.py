@@ -35,7 +35,7 @@ class Model(NamedTuple):
     cumulative: np.ndarray  # [h, s·A + a, k] their running sums
     rewards: np.ndarray  # [h, s, a]
     interarrival: np.ndarray  # [i, s, a, δ] running sums
-    seen: np.ndarray  # [link good or bad, step]: the chance to be seen
+    seen: np.ndarray  # [link good or bad, step]: the probability to be seen
     bad: float  # how often the link is bad; how it becomes bad, and good
     to_bad: float
     to_good: float

@@ -12,7 +12,7 @@ import numpy as np
 
 from oldlight.kernels.cache import compiled
 
-TABLE, CHANCES, BLACKOUT, MARKOV, GIVEN = 0, 1, 2, 3, 4
+TABLE, PROBABILITIES, BLACKOUT, MARKOV, GIVEN = 0, 1, 2, 3, 4
 
 
 class World(NamedTuple):
@@ -30,7 +30,7 @@ class World(NamedTuple):
 
 
 class Rule(NamedTuple):
-    """A policy: a flat table by place (TABLE, BLACKOUT, MARKOV) or probabilities[place, a] (CHANCES); GIVEN: actions are there already."""
+    """A policy: a flat table by place (TABLE, BLACKOUT, MARKOV) or probabilities[place, a] (PROBABILITIES); GIVEN: actions are there already."""
 
     table: np.ndarray
     probabilities: np.ndarray
@@ -125,7 +125,7 @@ def begin(world, draws, played):
 def play(mode, h_from, h_to, world, rule, draws, played):
     """Steps h_from..h_to of every episode: choose, act, move on, and see what arrives."""
     _, index, cumulative, rewards, _, interarrival, powers, longest_delay, warmup = world
-    table, chances, offset, root, pending, late = rule
+    table, probabilities, offset, root, pending, late = rule
     lost, draw_state, draw_link, draw_action = draws
     states, actions, settles, agent, returns, earned, ages = played
     H, S, A = rewards.shape
@@ -142,7 +142,7 @@ def play(mode, h_from, h_to, world, rule, draws, played):
             nothing = t < -warmup
             if h < len(pending):
                 a = pending[h]
-            elif mode in (TABLE, CHANCES):
+            elif mode in (TABLE, PROBABILITIES):
                 if nothing:
                     where = root[h] + code
                 else:
@@ -152,10 +152,10 @@ def play(mode, h_from, h_to, world, rule, draws, played):
                 else:
                     u = draw_action[i, e]
                     a = 0
-                    chance = chances[where, 0]
-                    while a < A - 1 and u >= chance:
+                    below = probabilities[where, 0]
+                    while a < A - 1 and u >= below:
                         a += 1
-                        chance += chances[where, a]
+                        below += probabilities[where, a]
             elif mode == BLACKOUT:
                 where = np.int64(0)
                 j = h

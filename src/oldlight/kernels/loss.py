@@ -101,12 +101,12 @@ def _act(u, b, q, a, d, P, R, seen, corner, after):
             for s2 in range(S):
                 after[s2] += b[s] * P[now, s, head, s2]
     up = low
-    chance = seen[u + 1]
-    if chance > 0.0:
+    arrival = seen[u + 1]
+    if arrival > 0.0:
         for s2 in range(S):
             if after[s2] > 0.0:
-                low += chance * after[s2] * corner[0, u + 1, s2, q_next]
-                up += chance * after[s2] * corner[1, u + 1, s2, q_next]
+                low += arrival * after[s2] * corner[0, u + 1, s2, q_next]
+                up += arrival * after[s2] * corner[1, u + 1, s2, q_next]
     return low, up, q_next
 
 

@@ -67,6 +67,7 @@ class Tables:
 
     def _prepared(self, model: Estimate) -> Callable[..., None]:
         """The compiled sweep for this model, whose arrays change in place."""
+        from oldlight.kernels import block
         from oldlight.kernels import delay as kernels
 
         setting = self.setting
@@ -82,7 +83,7 @@ class Tables:
         tables = kernels.Tables(
             self.schedule.blocks, self.powers, self.values, self.actions, np.empty((0, A)), pending, H, False
         )
-        return partial(kernels.sweep, estimates, optimism, tables, kernels.OPTIMISTIC)
+        return partial(kernels.sweep, estimates, optimism, tables, block.OPTIMISTIC)
 
     def _start(self, rho: Floats, first_theta: Floats) -> float:
         """The value of time 0, from the values just computed."""

@@ -69,7 +69,7 @@ class Plant(DelayModel):
     def rewards(self, t: int) -> Floats:
         return np.zeros((self.mdp.n_states, self.mdp.n_actions)) if t < 0 else self.mdp.rewards[t]
 
-    def base(self, t: int, waited: int) -> Floats:
+    def reward(self, t: int, waited: int) -> Floats:
         return np.ascontiguousarray(self.share * self.rewards(t))
 
 

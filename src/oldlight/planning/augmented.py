@@ -12,7 +12,7 @@ Before anything is seen, rho plays the part of the law of s_t, and under delay t
 is empty, a_t is the action being taken. The last step leads to one absorbing *end* state without reward.
 
 **Past-reward twin** (`past_reward`; delay). The same information states while h < H, then one forced arrival a step
-with the queue cut off after a_{H−1}, 2H steps in all (H + lead after a longer warm start). The first forced arrival
+with the queue cut off after a_{H−1}, 2H steps in all (H + warmup after a longer warm start). The first forced arrival
 follows step H − 1, a case that the paper leaves out; if nothing has been seen by then it is that of step 0, drawn from
 rho. Every executable policy has the same value in both, whatever it does after step H − 1 (Proposition 1). The reward:
 

@@ -38,7 +38,8 @@ from oldlight.machine import default_limit, format_bytes, thread_count
 from oldlight.model.information import Block, Layout
 from oldlight.model.problem import ImpairedMDP
 from oldlight.model.successors import Successors
-from oldlight.planning.blocks import SMALL, Schedule, Stage, run_calls
+from oldlight.planning.blocks import SMALL, Schedule, run_calls
+from oldlight.planning.blocks import Stage as Stage
 
 Floats = NDArray[np.float64]
 UNIT = 64  # threads share w in multiples of this
@@ -61,7 +62,7 @@ class DelayModel:
             self._cache[key] = Successors.of(self.problem.transitions_at(t))
         return self._cache[key]
 
-    def base(self, t: int, waited: int) -> Floats:
+    def reward(self, t: int, waited: int) -> Floats:
         """What is earned when an agent with newest step t, wait δ and head q1 acts: [s, q1]."""
         r = self.problem.rewards_at(t)
         return np.ascontiguousarray(r) if waited == 0 else np.zeros_like(r)
@@ -135,6 +136,7 @@ class Induction:
 
     def run(self, stop: int = 0) -> Stage:
         """The stage of time `stop` (H gives what follows the last action)."""
+        from oldlight.kernels import block
         from oldlight.kernels import delay as kernels
 
         layout, problem = self.model.layout, self.model.problem
@@ -142,11 +144,11 @@ class Induction:
         schedule = self.model.schedule("two times" if self.kept is None else "all times")
         values = np.empty(schedule.size)
         values[schedule.ends[0] : schedule.ends[0] + layout.n_states] = 0.0  # G_H
-        mode, actions, probabilities = kernels.BEST, np.empty(0, action_type(A)), np.empty((0, A))
+        mode, actions, probabilities = block.BEST, np.empty(0, action_type(A)), np.empty((0, A))
         if self.given is not None:
-            mode, actions = kernels.FOLLOW, _writable(self.given, action_type(A))
+            mode, actions = block.FOLLOW, _writable(self.given, action_type(A))
         elif self.mix is not None:
-            mode, probabilities = kernels.MIX, _writable(self.mix, np.dtype(np.float64))
+            mode, probabilities = block.MIX, _writable(self.mix, np.dtype(np.float64))
         elif self.table is not None:
             actions = self.table
         pending = np.array(problem.pending[:H], dtype=np.int64)
@@ -197,7 +199,7 @@ class SingleBlocks:
         from oldlight.kernels import block as kernels
 
         S, A = self.model.layout.n_states, self.model.layout.n_actions
-        successors, reward = self.model.successors(t), self.model.base(t, 0)
+        successors, reward = self.model.successors(t), self.model.reward(t, 0)
         size, heads, W = S * A**m, A if m else 1, A ** max(m - 1, 0)
         choices = 1 if block is None or m == 0 else A
         matrix = successors.matrix if successors.dense else np.empty((0, S))

@@ -27,15 +27,15 @@ def backup_at(
         if following.root is not None:
             x += (1 - first) * following.root.reshape(S, A, -1)[:, :, code]
         return x
-    base, theta = model.base(t, waited), np.ones((S, A)) if h == H - 1 else model.theta(t, m, waited)
+    reward, theta = model.reward(t, waited), np.ones((S, A)) if h == H - 1 else model.theta(t, m, waited)
     P = model.successors(t).matrix.reshape(S, A, S)
     if m == 0:
-        x = np.array(base)
+        x = np.array(reward)
         if (0, 0) in following.values:
             x += theta * (P @ following.values[0, 0][:, 0])
     else:
-        base, theta = base[:, queue[:1]], theta[:, queue[:1]]  # [s, 1]
-        x = np.repeat(base, A, axis=1)
+        reward, theta = reward[:, queue[:1]], theta[:, queue[:1]]  # [s, 1]
+        x = np.repeat(reward, A, axis=1)
         if (m, 0) in following.values:
             x += theta * (P[:, queue[0]] @ following.values[m, 0].reshape(S, A, -1)[:, :, code // A])
     if h < H - 1 and (m + 1, waited + 1) in following.values:

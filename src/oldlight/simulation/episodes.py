@@ -294,7 +294,13 @@ class World:
                 return Player(k.TABLE, policy, _flat(policy.actions), none, offset, root, pending)
             assert policy.action_probabilities is not None
             return Player(
-                k.CHANCES, policy, _NO_TABLE, np.ascontiguousarray(policy.action_probabilities), offset, root, pending
+                k.PROBABILITIES,
+                policy,
+                _NO_TABLE,
+                np.ascontiguousarray(policy.action_probabilities),
+                offset,
+                root,
+                pending,
             )
         if isinstance(policy, BlackoutPolicy):
             _fits(policy.fits(problem), policy, problem)
@@ -319,7 +325,7 @@ class World:
             lost = problem.loss.lost(link_rng, H, CHUNK)
             if H == 1:  # one row means that nothing is lost: two say which
                 lost = np.concatenate([lost, lost])
-        wanted = problem.warmup or player is None or player.mode in (self.kernels.CHANCES, self.kernels.GIVEN)
+        wanted = problem.warmup or player is None or player.mode in (self.kernels.PROBABILITIES, self.kernels.GIVEN)
         action = action_rng.random((problem.warmup + H, CHUNK)) if wanted else np.zeros((1, 1))
         return Draws(state, link, action, lost)
 

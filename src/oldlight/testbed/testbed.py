@@ -39,13 +39,16 @@ from oldlight.planning.evaluation import Evaluation, evaluate
 from oldlight.random_streams import Seed, seed_number
 from oldlight.simulation.link_sampler import LinkSampler
 from oldlight.testbed.processes import IN_STEP, IN_TIME
+from oldlight.testbed.recorded import recorded
 from oldlight.testbed.wire import CONTROLLER, PLANT, RELAY, Leash, Port, Recorded, Setup, Stopped
 from oldlight.traces import Fit, Trace
+from oldlight.traces.replay import Replay, replay
 from oldlight.workers import Worker, stop
 
 Floats = NDArray[np.float64]
 ROLES = (RELAY, CONTROLLER, PLANT)
 START = 20.0  # seconds for the processes to begin
+REPLAYED = 2_000  # episodes of the replay beside a recording as it came
 REST = 0.2  # seconds before tick 0 of a run by the wall clock
 
 
@@ -73,6 +76,8 @@ class TestbedResult:
         The controller's own (`oldlight.control.Report`).
     planned : str, optional
         The link that was planned for, if the relay did something else.
+    recording : Replay, optional
+        Of a recording as it came: what `oldlight.replay` gives for the same policy on it.
 
     Examples
     --------
@@ -96,6 +101,7 @@ class TestbedResult:
     counts: dict[str, int] = field(default_factory=dict)
     report: dict[str, int] = field(default_factory=dict)
     planned: str | None = None
+    recording: Replay | None = None
 
     @property
     def mean(self) -> float:
@@ -110,12 +116,13 @@ class TestbedResult:
     @property
     def agrees(self) -> bool | None:
         """Is the predicted value within the interval (and the prediction's own, if it has one)? None behind another link than
-        the planned one, where it need not be."""
-        if self.planned is not None:
+        the planned one, where it need not be. On a recording as it came the interval is also that of the recording: how much another
+        one of the same link may differ."""
+        if self.planned is not None and self.recording is None:
             return None
-        return (
-            abs(self.mean - self.predicted.value) <= float(np.hypot(self.half_width, self.predicted.half_width)) + 1e-9
-        )
+        of_recording = 0.0 if self.recording is None else self.recording.half_width
+        wide = [self.half_width, self.predicted.half_width, of_recording]
+        return bool(abs(self.mean - self.predicted.value) <= float(np.linalg.norm(wide)) + 1e-9)
 
     def to_dict(self) -> dict[str, Any]:
         """Plain JSON values."""
@@ -128,6 +135,7 @@ class TestbedResult:
             "agrees": self.agrees,
             "link": self.link,
             "planned": self.planned or self.link,
+            "recording": None if self.recording is None else self.recording.to_dict(),
             "period_ms": self.period_ms,
             "seconds": self.seconds,
             "disturbed": self.disturbed,
@@ -152,7 +160,9 @@ class TestbedResult:
         """A small table."""
         clock = "in lock-step" if self.period_ms is None else f"a tick every {self.period_ms:g} ms"
         verdict = f": {'within' if self.agrees else 'OUTSIDE'} the interval"
-        if self.planned is not None:
+        if self.recording is not None:
+            verdict += f" on the recording as it came, by {self.planned}"
+        elif self.planned is not None:
             verdict = f" behind the planned link, {self.planned}"
         own = "exact" if self.predicted.exact else f"± {self.predicted.half_width:.4g}"
         lines = [
@@ -162,6 +172,10 @@ class TestbedResult:
             "  datagrams  " + ", ".join(f"{name} {n:,}" for name, n in self.counts.items()),
             "  controller " + ", ".join(f"{name.replace('_', ' ')} {n:,}" for name, n in self.report.items() if n),
         ]
+        if self.recording is not None:
+            lines.insert(
+                3, f"  replayed   {self.recording.value:.5g} ± {self.recording.half_width:.3g} (95%, of the recording)"
+            )
         if self.disturbed:
             lines.append(f"  disturbed  {self.disturbed} episodes: this machine did not keep to the ticks")
         return "\n".join(lines)
@@ -192,7 +206,7 @@ def run_testbed(
         What the relay does: the problem's channel if None, another channel, or a recorded Trace, in ticks of `period_ms`, else of the
         problem's own, else of the trace's sending interval; the ticks of trace.fit(20) are 20 ms.
     in_order : bool
-        Of a Trace: no message overtakes another.
+        Of a Trace: no message overtakes another. False: as it came, late messages used and losses not announced, with a verdict.
     seed : int
         Random seed.
     period_ms : float, optional
@@ -239,7 +253,13 @@ def run_testbed(
         shown = link.source if isinstance(link, Trace) else f"{link.trace.source} at {link.period_ms:g} ms a tick"
     planned = None if made == problem.channel else repr(problem.channel)
     took = time.monotonic() - began
-    return TestbedResult(plant["returns"], predicted, shown, tick, took, disturbed, counts, acting["report"], planned)
+    replayed = None
+    if isinstance(link, Trace | Fit) and not in_order:
+        trace, T = (link, tick) if isinstance(link, Trace) else (link.trace, link.period_ms)
+        replayed = replay(problem, policy, trace, period_ms=T, episodes=max(n, REPLAYED), seed=seed)
+    return TestbedResult(
+        plant["returns"], predicted, shown, tick, took, disturbed, counts, acting["report"], planned, replayed
+    )
 
 
 def _can_travel(controller: Controller) -> None:
@@ -265,7 +285,7 @@ def relay_of(
     link : Channel, Trace, Fit or None
         As `run_testbed` takes it.
     in_order : bool
-        Of a Trace: no message overtakes another.
+        Of a Trace: no message overtakes another. False: as it came, late messages used and losses not announced, with a verdict.
     period_ms : float, optional
         Milliseconds of a tick.
 
@@ -288,11 +308,7 @@ def relay_of(
     if isinstance(link, Trace):
         link = link.fit(period_ms or problem.period_ms, horizon=problem.horizon)
     if isinstance(link, Fit):
-        if len(link.late) < problem.horizon:
-            raise ValueError(
-                f"{link.trace.source} has {len(link.late)} ticks, fewer than an episode: {problem.horizon}"
-            )
-        return Recorded(link.late, link.lost, in_order)
+        return recorded(link, problem.horizon, in_order)
     if not isinstance(link, Channel):
         raise TypeError(f"link is of type {type(link).__name__}, expected a channel, a Trace or its fit")
     LinkSampler(

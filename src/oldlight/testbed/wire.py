@@ -36,11 +36,12 @@ class Stopped(Exception):
 
 @dataclass(frozen=True, eq=False)
 class Recorded:
-    """A trace in ticks: late[i] and lost[i] of each message, and whether they are to be put in order."""
+    """A trace in ticks: late[i] and lost[i] of each message, whether they are to be put in order, and where episodes may begin."""
 
     late: NDArray[np.int64]
     lost: NDArray[np.bool_]
     in_order: bool
+    starts: NDArray[np.int64]
 
 
 @dataclass(frozen=True, eq=False)
@@ -194,7 +195,7 @@ class Delays:
         self.rng = setup.generator(1, episode)
         self.d = 0
         if isinstance(setup.link, Recorded):
-            self.start = int(self.rng.integers(0, len(setup.link.late) - H + 1))
+            self.start = int(setup.link.starts[self.rng.integers(0, len(setup.link.starts))])
         elif self.sampler.law is None:
             self._draw(H)
 

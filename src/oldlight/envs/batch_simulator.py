@@ -21,7 +21,7 @@ from oldlight.model.channels.losses import BurstyLoss, Loss
 from oldlight.model.channels.messages import AgeLink
 from oldlight.model.channels.pmfs import running_sums
 from oldlight.model.problem import ImpairedMDP
-from oldlight.simulation.episodes import successor_sums
+from oldlight.model.successors import successor_sums
 from oldlight.simulation.link_sampler import LinkSampler, ManyLinks
 
 Ints = NDArray[np.int64]

@@ -26,7 +26,6 @@ from oldlight.machine import thread_count
 from oldlight.model.channels.pmfs import running_sums
 from oldlight.model.information import Information, Layout, same_layout
 from oldlight.model.link_information import PolicyOfNodes
-from oldlight.model.mdp import TabularMDP
 from oldlight.model.policies import (
     BlackoutPolicy,
     MarkovPolicy,
@@ -37,7 +36,7 @@ from oldlight.model.policies import (
     probabilities_at,
 )
 from oldlight.model.problem import ImpairedMDP, checked_problem
-from oldlight.model.successors import Successors
+from oldlight.model.successors import successor_sums
 from oldlight.random_streams import Seed, seed_number
 
 Floats = NDArray[np.float64]
@@ -375,21 +374,6 @@ class World:
                 cumulative = known[info] = running_sums(probabilities_at(self.problem, policy, info))
             chosen[e] = np.searchsorted(cumulative, u[e], side="right")
         return chosen
-
-
-def successor_sums(mdp: TabularMDP) -> tuple[Ints, Floats]:
-    """The transitions as the kernels draw them: successors index[h, s·A + a, k] and the running sums of their probabilities; one h if
-    they do not change with time."""
-    steps = [Successors.of(P) for P in (mdp.transitions[:1] if mdp.stationary_transitions else mdp.transitions)]
-    width = max(step.index.shape[1] for step in steps)
-    shape = (len(steps), mdp.n_states * mdp.n_actions, width)
-    index, cumulative = np.zeros(shape, dtype=np.int64), np.full(shape, 2.0)
-    for i, step in enumerate(steps):
-        order = np.argsort(-step.weight, axis=1, kind="stable")  # likely successors are found first
-        n = order.shape[1]
-        index[i, :, :n] = np.take_along_axis(step.index, order, axis=1)
-        cumulative[i, :, :n] = running_sums(np.take_along_axis(step.weight, order, axis=1))
-    return index, cumulative
 
 
 def _flat(table: NDArray[Any]) -> NDArray[Any]:

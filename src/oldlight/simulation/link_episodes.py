@@ -30,7 +30,8 @@ from oldlight.model.policies import (
     not_a_policy,
 )
 from oldlight.model.problem import ImpairedMDP
-from oldlight.simulation.episodes import CHUNK, Simulation, successor_sums
+from oldlight.model.successors import successor_sums
+from oldlight.simulation.episodes import CHUNK, Simulation
 
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]

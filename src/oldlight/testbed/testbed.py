@@ -311,9 +311,8 @@ def relay_of(
         return recorded(link, problem.horizon, in_order)
     if not isinstance(link, Channel):
         raise TypeError(f"link is of type {type(link).__name__}, expected a channel, a Trace or its fit")
-    LinkSampler(
-        problem.behind(link).channel, horizon=problem.horizon, sizes=(problem.n_states, problem.n_actions)
-    )  # refused if unfit
+    sizes = (problem.n_states, problem.n_actions)
+    LinkSampler(problem.behind(link).channel, horizon=problem.horizon, sizes=sizes)  # refused if unfit
     return link
 
 

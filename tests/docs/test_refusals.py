@@ -33,6 +33,7 @@ LATER = (
     "planning/search",
     "registry",
     "report/",
+    "simulation/channel_check",
     "simulation/link_sampler",
     "studies/",
     "testbed",

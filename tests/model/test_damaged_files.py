@@ -21,6 +21,7 @@ from oldlight.registry import channel_data, channel_of
 LATE = ol.ImpairedMDP(ol.TabularMDP(np.full((2, 2, 2), 0.5), np.eye(2), horizon=4), ol.ConstantDelay(1))
 LOSSY = ol.ImpairedMDP(LATE.mdp, ol.Lossy(ol.ConstantDelay(1), rate=0.2))
 JITTER = ol.ImpairedMDP(LATE.mdp.replace(initial=[0.7, 0.3]), ol.PacketChannel({0: 0.5, 1: 0.5}, lost=0.2))
+PACKETS = ol.ImpairedMDP(LATE.mdp, "packets:0=.5,1=.3,2=.2+loss:0.4")
 EPISODES = 5
 
 
@@ -89,6 +90,10 @@ ARCHIVES: dict[str, tuple[Make, Load]] = {
     ),
     "controller behind loss": (
         lambda path: ol.Controller(LOSSY, ol.solve(LOSSY).policy).save(path),
+        lambda path: act(ol.Controller.load(path)),
+    ),
+    "controller of nodes": (
+        lambda path: ol.Controller(PACKETS, ol.solve(PACKETS).policy).save(path),
         lambda path: act(ol.Controller.load(path)),
     ),
     "run": (a_run, lambda path: repr(ol.LearningRun.load(path))),

@@ -156,10 +156,6 @@ def test_certificates_gaps_and_sweeps() -> None:
 @pytest.mark.parametrize("channel", LINKS.values(), ids=LINKS)
 def test_what_needs_a_delay_law_says_so(channel: Any) -> None:
     problem = ol.ImpairedMDP(process(0), channel)
-    plan = ol.solve(problem).policy
-    asked = ol.FunctionPolicy(lambda info: 0, 2)
-    with pytest.raises((TypeError, ValueError), match=type(channel).__name__):
-        ol.Controller(problem, plan)
     with pytest.raises(ValueError, match=type(channel).__name__):
         ol.Layout.of(problem)
     with pytest.raises(ValueError, match=type(channel).__name__):
@@ -169,16 +165,4 @@ def test_what_needs_a_delay_law_says_so(channel: Any) -> None:
     if problem.has_delay_law:
         return
     with pytest.raises(ValueError, match="has no delay law"):
-        ol.Controller(problem, asked)
-    with pytest.raises(ValueError, match="has no delay law"):
         ol.learn(problem, ol.learners.UniformRandom(), 3, seed=0)
-    with pytest.raises(ValueError, match="has no delay law"):
-        ol.run_testbed(problem, asked)
-    constant = ol.ImpairedMDP(process(0), ol.ConstantDelay(1))
-    with pytest.raises(ValueError, match="has no delay law"):
-        ol.run_testbed(constant, ol.solve(constant).policy, link=channel)
-    pytest.importorskip("gymnasium")
-    with pytest.raises(ValueError, match="has no delay law"):
-        ol.envs.TabularEnv(problem.mdp, channel=channel)
-    with pytest.raises(ValueError, match="has no delay law"):
-        ol.envs.ImpairedObservation(ol.envs.TabularEnv(problem.mdp), channel)

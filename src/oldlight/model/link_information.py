@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Hashable
+from collections.abc import Callable, Hashable, Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
-from oldlight.model.channels.automaton import NOTHING_NEWER, ChannelAutomaton
+from oldlight.model.channels.automaton import NOTHING_NEWER, ChannelAutomaton, News
 from oldlight.model.mdp import TabularMDP
 
 if TYPE_CHECKING:
@@ -81,6 +81,53 @@ class NodePolicy(PolicyOfNodes):
         mine = self.problem
         sizes = (mine.horizon, mine.n_states, mine.n_actions) == (problem.horizon, problem.n_states, problem.n_actions)
         return sizes and mine.automaton.nodes == problem.automaton.nodes
+
+
+class NodeFollower:
+    """The node of a link's automaton, followed by what is heard of it, episode by episode.
+
+    Parameters
+    ----------
+    automaton : ChannelAutomaton
+        That of the problem: later by the actuation delay.
+    actuation : int
+        How late actions are; time 0 is that of the first action that is chosen.
+
+    Examples
+    --------
+    >>> import oldlight as ol
+    >>> from oldlight.model.link_information import NodeFollower
+    >>> problem = ol.ImpairedMDP(ol.instances.sensing_chain(0.8), "packets:0=.5,1=.5")
+    >>> follower = NodeFollower(problem.automaton)
+    >>> [follower.hear([]), follower.hear([0, 1]), follower.hear([])]  # nothing at time 0, two observations at time 1, then nothing
+    [1, 0, 1]
+    """
+
+    def __init__(self, automaton: ChannelAutomaton, actuation: int = 0) -> None:
+        self.automaton, self.actuation = automaton, actuation
+        self.begin()
+
+    def begin(self) -> None:
+        """A new episode, before anything is heard at time 0."""
+        self.node, self.h, self.newest = -1, -1, -1
+        for _ in range(self.actuation):
+            self.hear([])
+
+    def hear(self, arrived: Sequence[int], lost: Sequence[int] = ()) -> int:
+        """The next time: the steps whose observations arrive (those before the episode too), and those announced as lost. The number of
+        the node; what the link cannot do is a ValueError."""
+        self.h += 1
+        step = max(arrived, default=-1)
+        age = self.h - step if step > self.newest else NOTHING_NEWER
+        news = News(tuple(sorted(self.h - i for i in arrived)), tuple(sorted(self.h - i for i in lost)))
+        node = self.automaton.follow(self.node, age, news)
+        if node is None:
+            raise ValueError(
+                f"at time {self.h} the observations of steps {list(arrived)} arrive, which cannot be after what was heard before; is this "
+                f"the link that was planned for? {self.automaton!r}"
+            )
+        self.node, self.newest = node, max(step, self.newest)
+        return node
 
 
 def law_of_state(mdp: TabularMDP, info: LinkInformation, steps: int, initial: Floats | None = None) -> Floats:

@@ -15,9 +15,10 @@ from numpy.typing import NDArray
 
 from oldlight import checks, files
 from oldlight.model.age_layers import ROOT, Layers
-from oldlight.model.channels.automaton import ChannelAutomaton
+from oldlight.model.channels.automaton import ChannelAutomaton, News
 from oldlight.model.information import Information, encode
 from oldlight.model.link_information import LinkInformation, PolicyOfNodes, ages_of
+from oldlight.model.link_tables import LinkTables, link_arrays
 from oldlight.model.problem import ImpairedMDP
 
 Floats = NDArray[np.float64]
@@ -149,13 +150,44 @@ class LinkPolicy(PolicyOfNodes):
         same = sizes == (problem.horizon, problem.n_states, problem.n_actions)
         return same and (self.link is not self.automaton or problem.automaton.nodes == self.automaton.nodes)
 
+    def as_arrays(self) -> LinkTables:
+        """The policy as arrays, the same at every information state: what a controller reads and saves."""
+        arrays, S, A = self.arrays, self.n_states, self._few
+        layers = Layers.of(self.automaton, S, A, self.depth)
+        flat = [block for row in layers.blocks[:-1] for block in row]
+        begin = np.cumsum([0, *(len(row) for row in layers.blocks)])
+        blocks = []
+        for b in flat:
+            blind = b.blind_offset >= 0 and (b.root or layers.searched)
+            blocks.append((b.h, b.node, ROOT if b.root else b.length, b.offset, b.blind_offset // S if blind else -1))
+        actions, laws, at, size = arrays["actions"].copy(), [], [], 0
+        for h, place, code, s, a, first, n in arrays["rows"][arrays["rows"][:, 0] < self.horizon].tolist():
+            number = int(begin[h]) + place
+            if s >= 0:
+                actions[flat[number].offset + s * A ** flat[number].length + code] = a
+            else:
+                laws.append((number, code, a, size))
+                at.append(np.arange(first, first + n))
+                size += n
+        places = np.concatenate([np.zeros(0, np.int64), *at])
+        return LinkTables(
+            np.array([self.depth, len(self.automaton.nodes)]), np.array(arrays["number"], dtype=np.int64),
+            np.array(arrays["kept"], dtype=np.int64), np.array(blocks), _block_probabilities(layers), actions, arrays["blind_actions"].copy(),
+            np.array(arrays["transitions"][:, :, arrays["kept"]]), np.array(arrays["initial"]), np.array([*laws, (0, 0, 0, size)]),
+            arrays["places"][places], arrays["masses"][places], **link_arrays(self.automaton),
+        )  # fmt: skip
+
     def save(self, path: str | os.PathLike[str]) -> Path:
         """Write the policy, for `oldlight.load_policy`."""
         link = self.automaton
         ticks = {f"tick_{name}": array for name, array in link.ticks._asdict().items()}
-        names = json.dumps([_plain(name) for name in link.nodes]).encode()
+        heard = [
+            [(*tick, said.arrived, said.lost) for said, tick in link.news(n).items()]
+            for n in range(len(link.nodes) + 1)
+        ]
         head = {
-            "nodes": np.frombuffer(names, np.uint8),
+            "nodes": _text([_plain(name) for name in link.nodes]),
+            "heard": _text(heard),
             "sizes": np.array([self.horizon]),
             "merging": np.array([link.merging]),
         }
@@ -173,9 +205,12 @@ class LinkPolicy(PolicyOfNodes):
             raise ValueError("'tick_first' does not fit the ticks")
         if len(to) and not 0 <= int(to.min()) <= int(to.max()) < len(nodes):
             raise ValueError(f"'tick_node' has a node outside 0..{len(nodes) - 1}")
-        rows = [
+        rows: list[list[Any]] = [
             [(float(p[i]), nodes[to[i]], int(age[i])) for i in range(*first[n : n + 2])] for n in range(len(first) - 1)
         ]
+        for n, row in enumerate(files.json_of(held.array("heard", "u", (None,)).tobytes())):
+            if row:  # the age alone does not tell the next node
+                rows[n] = [(x, nodes[int(i)], int(k), News(tuple(here), tuple(lost))) for x, i, k, here, lost in row]
         merging = float(held.array("merging", "f", (1,))[0])
         link = ChannelAutomaton(nodes, rows[-1], rows[:-1], horizon=H, merging=merging)
         P = held.array("transitions", "f", (None, None, None, None))
@@ -216,6 +251,26 @@ class LinkPolicy(PolicyOfNodes):
 
     def __repr__(self) -> str:
         return f"LinkPolicy({len(self.automaton.nodes)} nodes, H={self.horizon}, S={self.n_states}, A={self.n_actions})"
+
+
+def _block_probabilities(layers: Layers) -> Floats:
+    """How likely each block is at its time, in one row."""
+    now = np.zeros(len(layers.blocks[0]))
+    for p, i, _ in layers.start:
+        now[i] += p
+    rows = [now]
+    for h, moves in enumerate(layers.moves[:-1]):
+        after = np.zeros(len(layers.blocks[h + 1]))
+        for weight, row in zip(now, moves, strict=True):
+            for p, i, _ in row:
+                after[i] += weight * p
+        rows.append(now := after)
+    return np.concatenate(rows)
+
+
+def _text(value: Any) -> NDArray[np.uint8]:
+    """Plain data as JSON in an array of bytes."""
+    return np.frombuffer(json.dumps(value).encode(), np.uint8)
 
 
 def _fine(mass: Floats) -> bytes:

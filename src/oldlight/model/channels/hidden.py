@@ -27,8 +27,9 @@ from numpy.typing import ArrayLike
 
 from oldlight import checks
 from oldlight.checks import TooLarge
-from oldlight.model.channels.automaton import NOTHING_NEWER, ChannelAutomaton, Floats, Ints, Tick
-from oldlight.model.channels.channel import Channel
+from oldlight.model.channels.automaton import NOTHING_NEWER, ChannelAutomaton, Floats, Ints, News, Tick
+from oldlight.model.channels.messages import MessageLink
+from oldlight.model.channels.pmfs import drawn
 
 SAME = 1e-13  # laws this close in total variation differ by rounding
 MOST_NODES = 200_000
@@ -93,7 +94,7 @@ def filtered(
                 now = min(newest, m + 1, longest)
                 law = {g: p / total for g, p in part.items()}
                 follows.setdefault(node, {})[ages] = (now, laws.of(now, law)), age
-                out.append((min(total, 1.0), follows[node][ages][0], age))
+                out.append((min(total, 1.0), follows[node][ages][0], age, News(ages)))
         return out
 
     def step(node: Any) -> list[Tick]:
@@ -116,7 +117,7 @@ def merging_error(merging: float, rewards: Floats) -> float:
     return float(merging * (np.arange(len(span)) * span).sum())
 
 
-class HiddenLink(Channel):
+class HiddenLink(MessageLink):
     """Packets behind a link that is in one of Z hidden modes. They may overtake each other; each arrival carries its time stamp.
 
     Parameters
@@ -135,6 +136,8 @@ class HiddenLink(Channel):
     >>> link.first.round(6).tolist()
     [0.75, 0.25]
     """
+
+    draws = 2
 
     def __init__(self, switch: ArrayLike, delays: ArrayLike, *, first: ArrayLike | None = None) -> None:
         self.switch = checks.frozen(checks.probability_rows("HiddenLink: switch", switch, ("z", "z'")))
@@ -186,17 +189,20 @@ class HiddenLink(Channel):
 
         return filtered(send(self.first, (0,) * (K - 1), ()), tick, horizon, K - 1, merging)
 
-    def arrivals(self, rng: np.random.Generator, horizon: int, episodes: int) -> Ints:
-        """The arrival time of each observation, axes (step, episode); −1 where it is lost."""
-        out = np.full((horizon, episodes), -1)
-        z = _draw(rng, np.broadcast_to(self.first, (episodes, len(self.first))))
-        for i in range(horizon):
-            if i:
-                z = _draw(rng, self.switch[z])
-            wide = np.hstack([self.delays, np.maximum(1.0 - self.delays.sum(axis=1, keepdims=True), 0.0)])
-            k = _draw(rng, wide[z])
-            out[i] = np.where(k == self.delays.shape[1], -1, i + k)
-        return out
+    @property
+    def longest(self) -> int:
+        return int(self.delays.shape[1]) - 1
+
+    @property
+    def oldest(self) -> int | None:
+        return None if (self.delays.sum(axis=1) < 1 - checks.SUM_TOLERANCE).any() else self.longest
+
+    def fate(self, i: Ints, link: Ints, u: Floats) -> tuple[Ints, Ints]:
+        """The link's state is the mode of the step before."""
+        mode = drawn(np.where((i > 0)[:, None], self.switch[link], self.first), u[0])
+        wide = np.hstack([self.delays, np.maximum(1.0 - self.delays.sum(axis=1, keepdims=True), 0.0)])
+        k = drawn(wide[mode], u[1])
+        return np.where(k == self.delays.shape[1], -1, k), mode
 
     def _parameters(self) -> tuple[Any, ...]:
         return (self.switch.tobytes(), self.delays.tobytes(), self.first.tobytes())
@@ -204,9 +210,3 @@ class HiddenLink(Channel):
     def __repr__(self) -> str:
         rows = [np.round(x, 6).tolist() for x in (self.switch, self.delays, self.first)]
         return f"HiddenLink({rows[0]}, {rows[1]}, first={rows[2]})"
-
-
-def _draw(rng: np.random.Generator, rows: Floats) -> Ints:
-    """One draw from each row of probabilities."""
-    cumulative = rows.cumsum(axis=1)
-    return np.asarray((cumulative <= rng.random(len(rows))[:, None] * cumulative[:, -1:]).sum(axis=1))

@@ -1,6 +1,7 @@
-"""Checks for learners and policies of one's own: what those of the package pass.
+"""Checks for learners, policies and channels of one's own: what those of the package pass.
 
-from oldlight.testing import check_learner
+from oldlight.testing import check_channel, check_learner
+check_channel(MyChannel())                  # does its automaton fit together, and does the sampler draw what it says?
 check_learner(MyLearner())                  # on a small delayed problem; raises AssertionError and says what is wrong
 check_learner(MyLearner(), problem)         # on yours: small, because every information state is visited
 """
@@ -28,6 +29,7 @@ from oldlight.model.policies import FunctionPolicy, Policy
 from oldlight.model.problem import ImpairedMDP
 from oldlight.planning import solve
 from oldlight.planning.evaluation import evaluate, visits
+from oldlight.simulation.channel_check import check_channel
 
 Floats = NDArray[np.float64]
 EPISODES, BEFORE_STOP = 16, 6
@@ -235,3 +237,6 @@ def _probabilities(answer: Any, n_actions: int, where: str) -> Floats:
     if found.shape != (n_actions,) or not found.min() >= 0 or abs(found.sum() - 1.0) > ROUNDING:
         raise AssertionError(f"{where} is {answer!r}, expected {n_actions} probabilities with sum 1")
     return found
+
+
+__all__ = ["check_channel", "check_learner", "check_policy"]

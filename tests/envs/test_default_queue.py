@@ -20,7 +20,7 @@ from oldlight.cli.problems import list_
 from oldlight.envs import AugmentedObservation, ImpairedObservation
 from oldlight.envs.typical_age import age_law, typical_age
 from oldlight.model.channels.losses import LossChannel
-from oldlight.simulation.link_sampler import Traffic
+from oldlight.simulation.link_sampler import LawSampler, LinkSampler
 from played import chi_square
 
 STEPS, MOST = 30, 12
@@ -41,7 +41,7 @@ class EveryOther(LossChannel):
 
 def law_of(channel: Any, steps: int = STEPS, most: int = MOST, **how: Any) -> Any:
     """P(age at time h = m) for m = 0..most, and in the last column what is left; one row for each time."""
-    law, times = age_law(Traffic(channel, horizon=steps, sizes=None, **how), steps, most)
+    law, times = age_law(LawSampler(channel, horizon=steps, sizes=None, **how), steps, most)
     law = np.repeat(law, times.astype(int), axis=0)
     assert len(law) == steps + 1
     return np.diff(law, axis=1, prepend=0.0, append=1.0)
@@ -102,7 +102,9 @@ def test_closed_forms() -> None:
 def test_times_after_which_nothing_changes_are_counted_once(channel: str) -> None:
     """The long episode's shares are those of a loop over all its times."""
     steps, most = 3000, 20
-    traffic = Traffic(ol.envs.ImpairedObservation(CountingEnv(9), channel, queue=0).channel, horizon=steps, sizes=None)
+    traffic = LawSampler(
+        ol.envs.ImpairedObservation(CountingEnv(9), channel, queue=0).channel, horizon=steps, sizes=None
+    )
     law, times = age_law(traffic, steps, most)
     assert times.sum() == steps + 1
     near = [age_law(traffic, h, most)[0][-1] for h in (40, 500, 2999, steps)]
@@ -115,7 +117,7 @@ def test_a_law_that_depends_on_state_and_action_is_bounded_by_its_slowest() -> N
     table = np.array([[slow, quick], [quick, quick]])
     mdp = random_mdp(np.random.default_rng(0), 2, 2, STEPS)
     bound, exact = (
-        age_law(Traffic(ol.StochasticDelay(rows), horizon=STEPS, sizes=(2, 2)), STEPS, MOST)[0]
+        age_law(LawSampler(ol.StochasticDelay(rows), horizon=STEPS, sizes=(2, 2)), STEPS, MOST)[0]
         for rows in (table, slow)
     )
     assert np.array_equal(bound, exact)
@@ -132,7 +134,7 @@ def test_a_law_that_depends_on_state_and_action_is_bounded_by_its_slowest() -> N
 
 
 def test_losses_that_are_drawn_together_count_as_total() -> None:
-    assert typical_age(Traffic(EveryOther(), horizon=30, sizes=None), 64) == (30, 1.0)
+    assert typical_age(LinkSampler(EveryOther(), horizon=30, sizes=None), 64) == (30, 1.0)
 
 
 @pytest.mark.parametrize(

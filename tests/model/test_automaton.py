@@ -2,69 +2,21 @@
 
 from __future__ import annotations
 
-from collections import Counter, defaultdict
 from typing import Any
 
 import numpy as np
 import pytest
 
 import oldlight as ol
-from oldlight.model.channels.age_chain import AgeChain
+from link_cases import CHANNELS, HORIZON, age_law, ages_of, agrees
+from oldlight.model import channels
 from oldlight.model.channels.automaton import NOTHING_NEWER, ChannelAutomaton, hazards, tail
 from oldlight.model.channels.fifo import FIFODelay
-from oldlight.model.channels.held_lag import HeldLag
 from oldlight.model.channels.hidden import HiddenLink
+from oldlight.model.channels.messages import arrivals_of
 from oldlight.model.channels.packets import PacketChannel
 from oldlight.model.channels.periodic import Periodic
 from oldlight.model.channels.renewal import RenewalLoss
-from played import chi_square
-
-HORIZON = 5
-CHANNELS: list[Any] = [
-    PacketChannel({0: 0.3, 1: 0.3, 2: 0.4}, lost=0.2),
-    PacketChannel([0.5, 0.5]),
-    FIFODelay([0.3, 0.3, 0.4]),
-    AgeChain([[0.6, 0.4], [0.2, 0.5, 0.3], [0.1, 0.2, 0.3, 0.4]]),
-    AgeChain([[0.6, 0.4], [0.2, 0.5, 0.3]], first=[0.2, 0.3, 0.5]),
-    RenewalLoss([0.5, 0.3, 0.0, 0.2]),
-    Periodic(3, delay=1, offset=2),
-    HeldLag([0.3, 0.3, 0.4], hold=0.6),
-    HiddenLink([[0.7, 0.3], [0.4, 0.6]], [[0.6, 0.4], [0.1, 0.3]]),
-]
-
-
-def age_law(automaton: ChannelAutomaton) -> dict[tuple[int, ...], float]:
-    """The law of the ages of times 0..H−1 (−1: nothing seen), by enumeration."""
-    paths: dict[tuple[tuple[int, ...], int], float] = {((), len(automaton.nodes)): 1.0}
-    for _ in range(automaton.horizon):
-        longer: dict[tuple[tuple[int, ...], int], float] = defaultdict(float)
-        for (ages, n), weight in paths.items():
-            for p, to, age in automaton.row(n):
-                before = ages[-1] if ages else -1
-                now = age if age >= 0 else before + 1 if before >= 0 else -1
-                longer[(*ages, now), to] += weight * p
-        paths = longer
-    law: dict[tuple[int, ...], float] = defaultdict(float)
-    for (ages, _), weight in paths.items():
-        law[ages] += weight
-    return dict(law)
-
-
-def ages_of(arrivals: Any) -> list[tuple[int, ...]]:
-    """The ages of each episode, from arrival times [step, episode] (−1: never)."""
-    H = len(arrivals)
-    out = np.full(arrivals.shape, -1)
-    for h in range(H):
-        for i in range(h + 1):
-            there = (arrivals[i] >= 0) & (arrivals[i] <= h)
-            out[h][there] = h - i
-    return [tuple(column) for column in out.T.tolist()]
-
-
-def agrees(drawn: list[tuple[int, ...]], law: dict[tuple[int, ...], float]) -> None:
-    """χ² against the exact law: impossible outcomes never, p-value above 1e-4."""
-    assert len(law) == 1 or chi_square(Counter(drawn), law) > 1e-4
-    assert set(drawn) <= set(law)
 
 
 @pytest.mark.parametrize("channel", CHANNELS, ids=repr)
@@ -72,7 +24,7 @@ def test_messages_and_automaton_have_one_law(channel: Any) -> None:
     automaton = channel.automaton(HORIZON)
     law = age_law(automaton)
     assert abs(sum(law.values()) - 1) < 1e-12
-    agrees(ages_of(channel.arrivals(np.random.default_rng(1), HORIZON, 40_000)), law)
+    agrees(ages_of(arrivals_of(channel, np.random.default_rng(1), HORIZON, 40_000)), law)
     _, ages = automaton.sample(np.random.default_rng(2), 40_000)
     agrees([tuple(column) for column in ages.T.tolist()], law)
 
@@ -81,7 +33,7 @@ def test_messages_and_automaton_have_one_law(channel: Any) -> None:
 def test_a_channel_is_equal_to_one_like_it_and_shows_itself(channel: Any) -> None:
     assert type(channel).__name__ in repr(channel)
     if not isinstance(channel, HiddenLink):
-        assert eval(repr(channel)) == channel
+        assert eval(repr(channel), dict(vars(channels))) == channel
 
 
 def test_tails_have_no_residue() -> None:

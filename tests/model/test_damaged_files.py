@@ -20,6 +20,8 @@ from oldlight.registry import channel_data, channel_of
 
 LATE = ol.ImpairedMDP(ol.TabularMDP(np.full((2, 2, 2), 0.5), np.eye(2), horizon=4), ol.ConstantDelay(1))
 LOSSY = ol.ImpairedMDP(LATE.mdp, ol.Lossy(ol.ConstantDelay(1), rate=0.2))
+JITTER = ol.ImpairedMDP(LATE.mdp.replace(initial=[0.7, 0.3]), ol.PacketChannel({0: 0.5, 1: 0.5}, lost=0.2))
+PACKETS = ol.ImpairedMDP(LATE.mdp, "packets:0=.5,1=.3,2=.2+loss:0.4")
 EPISODES = 5
 
 
@@ -38,6 +40,11 @@ def use(policy: Any) -> None:
             for block in policy.layout.blocks(h):
                 info = ol.Information.seen(h - block.m, 0, (0,) * block.m, block.waited)
                 assert policy.probabilities(info).shape == (policy.layout.n_actions,)
+    elif hasattr(policy, "automaton"):
+        for _, n, age in policy.automaton.row(-1):
+            seen = age >= 0
+            info = ol.LinkInformation(0, policy.automaton.nodes[n], 0 if seen else None, 0 if seen else None, ())
+            assert policy.probabilities(info).shape == (policy.n_actions,)
     elif policy.sequences.size:
         policy.action(ol.Information.nothing_seen(()))
 
@@ -76,12 +83,17 @@ ARCHIVES: dict[str, tuple[Make, Load]] = {
     "table": (lambda path: ol.solve(LATE).policy.save(path), lambda path: use(ol.load_policy(path))),
     "chances": (stochastic, lambda path: use(ol.load_policy(path))),
     "sequences": (lambda path: ol.solve(LOSSY).policy.save(path), lambda path: use(ol.load_policy(path))),
+    "plan of a link": (lambda path: ol.solve(JITTER).policy.save(path), lambda path: use(ol.load_policy(path))),
     "controller": (
         lambda path: ol.Controller(LATE, ol.solve(LATE).policy).save(path),
         lambda path: act(ol.Controller.load(path)),
     ),
     "controller behind loss": (
         lambda path: ol.Controller(LOSSY, ol.solve(LOSSY).policy).save(path),
+        lambda path: act(ol.Controller.load(path)),
+    ),
+    "controller of nodes": (
+        lambda path: ol.Controller(PACKETS, ol.solve(PACKETS).policy).save(path),
         lambda path: act(ol.Controller.load(path)),
     ),
     "run": (a_run, lambda path: repr(ol.LearningRun.load(path))),

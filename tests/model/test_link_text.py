@@ -64,7 +64,7 @@ def test_the_command_line(command: str) -> None:
 def test_the_page_runs() -> None:
     page = (Path(__file__).parents[2] / "docs" / "links.md").read_text(encoding="utf-8")
     blocks = re.findall(r"```python\n(.*?)```", page, re.DOTALL)
-    assert len(blocks) == 6
+    assert len(blocks) == 9
     exec("\n".join(blocks), {})
     for text in re.findall(r"\| `([a-z]+:[^`]+)` \|\n", page):
         assert isinstance(channel_of(text), ol.model.channels.Channel)

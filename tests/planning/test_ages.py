@@ -10,21 +10,12 @@ import pytest
 
 import link_oracle as raw
 import oldlight as ol
-from oldlight.model.channels.age_chain import AgeChain
-from oldlight.model.channels.automaton import ChannelAutomaton
-from oldlight.model.channels.fifo import FIFODelay
-from oldlight.model.channels.held_lag import HeldLag
-from oldlight.model.channels.hidden import HiddenLink
-from oldlight.model.channels.in_order import in_order_automaton
-from oldlight.model.channels.packets import PacketChannel
-from oldlight.model.channels.periodic import Periodic
-from oldlight.model.channels.renewal import RenewalLoss
+from oldlight.model.channels import Channel
 from oldlight.planning.link_plan import plan_link
-from oldlight.planning.link_walk import walk_value
 from oracle import random_instance, random_pmf
 
 TOLERANCE = 1e-10
-Kind = tuple[ChannelAutomaton, raw.RawLink]
+Kind = tuple[Channel, raw.RawLink]
 
 
 def pmf(rng: np.random.Generator, n: int) -> np.ndarray:
@@ -34,34 +25,34 @@ def pmf(rng: np.random.Generator, n: int) -> np.ndarray:
 
 def packets(rng: np.random.Generator, H: int) -> Kind:
     delays, lost = pmf(rng, int(rng.integers(1, 4))), float(rng.choice([0.0, rng.random()]))
-    return PacketChannel(delays, lost).automaton(H), raw.Packets((1 - lost) * delays)
+    return ol.PacketChannel(delays, lost), raw.Packets((1 - lost) * delays)
 
 
 def fifo(rng: np.random.Generator, H: int) -> Kind:
     delays = pmf(rng, int(rng.integers(1, 4)))
-    return FIFODelay(delays).automaton(H), raw.InTurn(delays)
+    return ol.FIFODelay(delays), raw.InTurn(delays)
 
 
 def age_chain(rng: np.random.Generator, H: int) -> Kind:
     kernel = [pmf(rng, m + 2) for m in range(int(rng.integers(1, 4)))]
     first = pmf(rng, 3) if rng.random() < 0.5 else np.ones(1)
-    return AgeChain(kernel, first=first).automaton(H), raw.Ages(kernel, first)
+    return ol.AgeChain(kernel, first=first), raw.Ages(kernel, first)
 
 
 def renewal(rng: np.random.Generator, H: int) -> Kind:
     lengths = pmf(rng, int(rng.integers(1, 5)))
-    return RenewalLoss(lengths).automaton(H), raw.Renewal(lengths)
+    return ol.RenewalLoss(lengths), raw.Renewal(lengths)
 
 
 def periodic(rng: np.random.Generator, H: int) -> Kind:
     every, delay = int(rng.integers(1, 4)), int(rng.integers(0, 3))
     offset = int(rng.integers(0, every))
-    return Periodic(every, delay, offset).automaton(H), raw.Slow(every, delay, offset)
+    return ol.Periodic(every, delay, offset), raw.Slow(every, delay, offset)
 
 
 def held_lag(rng: np.random.Generator, H: int) -> Kind:
     lags, hold = pmf(rng, int(rng.integers(1, 4))), float(rng.choice([0.0, rng.random()]))
-    return HeldLag(lags, hold).automaton(H), raw.Held(lags, hold)
+    return ol.HeldLag(lags, hold), raw.Held(lags, hold)
 
 
 def hidden(rng: np.random.Generator, H: int) -> Kind:
@@ -69,7 +60,7 @@ def hidden(rng: np.random.Generator, H: int) -> Kind:
     delays = np.array([pmf(rng, K + 1)[:K] if lossy else pmf(rng, K) for _ in range(2)])
     switch = np.array([pmf(rng, 2) for _ in range(2)])
     first = pmf(rng, 2)
-    return HiddenLink(switch, delays, first=first).automaton(H), raw.Packets(delays, switch, first)
+    return ol.HiddenLink(switch, delays, first=first), raw.Packets(delays, switch, first)
 
 
 def lossy_in_order(rng: np.random.Generator, H: int) -> Kind:
@@ -79,19 +70,19 @@ def lossy_in_order(rng: np.random.Generator, H: int) -> Kind:
     first, cap = pmf(rng, 3), int(rng.choice([1, 2, 10]))
     seen = rng.random(H) if per_step else np.full(H, float(rng.choice([1.0, rng.random()])))
     channel = ol.StochasticDelay(table[:, None, None, :], first=first).capped(cap)
-    automaton = in_order_automaton(channel.law(H, 1, 1), ol.Loss(seen=seen))
 
     def lose(i: int, mode: Any) -> list[tuple[float, bool, Any]]:
         return [(float(seen[i]), False, None), (1 - float(seen[i]), True, None)]
 
-    return automaton, raw.InOrder(first, lambda i: table[min(i, len(table) - 1)], lose, cap)
+    return ol.Lossy(channel, loss=ol.Loss(seen=seen)), raw.InOrder(
+        first, lambda i: table[min(i, len(table) - 1)], lose, cap
+    )
 
 
 def bursts(rng: np.random.Generator, H: int) -> Kind:
     """Gilbert–Elliott, at once or behind a constant delay."""
     d = int(rng.integers(0, 3))
     loss = ol.BurstyLoss(*rng.random(2), *(rng.random(2) if rng.random() < 0.7 else (1.0, 0.0)))
-    automaton = in_order_automaton(ol.ConstantDelay(d).law(H, 1, 1), loss)
 
     def lose(i: int, mode: Any) -> list[tuple[float, bool, Any]]:
         bad = loss.bad if mode == "start" else (1 - loss.to_good if mode else loss.to_bad)
@@ -101,7 +92,7 @@ def bursts(rng: np.random.Generator, H: int) -> Kind:
             for lost, rate in ((False, seen), (True, 1 - seen))
         ]
 
-    return automaton, raw.InOrder(np.eye(d + 1)[d], lambda i: [1.0], lose)
+    return ol.Lossy(ol.ConstantDelay(d), loss=loss) if d else loss, raw.InOrder(np.eye(d + 1)[d], lambda i: [1.0], lose)
 
 
 KINDS: list[Callable[[np.random.Generator, int], Kind]] = [
@@ -110,43 +101,38 @@ KINDS: list[Callable[[np.random.Generator, int], Kind]] = [
 
 
 def instance(rng: np.random.Generator, seed: int) -> tuple[ol.TabularMDP, Any, Any, Any]:
-    S, H = (3, 3) if seed % 3 == 0 else (2, 4)
+    S, H = (2, 5) if seed == 49 else (3, 3) if seed % 3 == 0 else (2, 4)
     P, R, rho = random_instance(rng, S, 2, H, sparse=seed % 4 == 1, stationary=seed % 4 == 2)
-    return ol.TabularMDP(P, R, horizon=H, initial=rho / rho.sum()), P, R, rho / rho.sum()
+    R = R + (np.arange(S)[:, None] % 2 == np.arange(2))  # so that the action matters, and with it what is known
+    return ol.TabularMDP(P, R, horizon=H, initial=rho / rho.sum()), P, np.broadcast_to(R, (H, S, 2)), rho / rho.sum()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("kind", KINDS)
 def test_every_link_against_raw_histories(kind: Callable[[np.random.Generator, int], Kind]) -> None:
-    worst = 0.0
-    for seed in range(100):
+    """Exactly, and with a tolerance; by `solve`, and what its policies earn by `evaluate`."""
+    differ = 0
+    for seed in range(101):
         rng = np.random.default_rng([seed, 71])
         mdp, P, R, rho = instance(rng, seed)
-        automaton, link = kind(rng, mdp.horizon)
+        if mdp.horizon == 5 and kind in (lossy_in_order, hidden):
+            continue  # raw histories of these take minutes
+        channel, link = kind(rng, mdp.horizon)
+        problem = ol.ImpairedMDP(mdp, channel)
         optimum = raw.value(P, R, rho, link)
-        depth = automaton.longest + int(rng.integers(0, 2))
-        plan = plan_link(mdp, automaton, depth=min(depth, mdp.horizon - 1))
-        assert plan.exact, seed
-        worst = max(worst, abs(plan.lower - optimum), abs(plan.upper - optimum))
-        assert worst < TOLERANCE, (seed, optimum, plan, automaton.nodes)
-        earned = walk_value(mdp, automaton, plan.policy)
-        assert earned is not None
-        assert abs(earned - optimum) < TOLERANCE, (seed, optimum, earned, plan)
-
-
-@pytest.mark.parametrize("kind", KINDS)
-def test_a_tolerance_is_kept_and_contains_the_optimum(kind: Callable[[np.random.Generator, int], Kind]) -> None:
-    for seed in range(100):
-        rng = np.random.default_rng([seed, 72])
-        mdp, P, R, rho = instance(rng, seed)
-        automaton, link = kind(rng, mdp.horizon)
-        optimum = raw.value(P, R, rho, link)
+        deep = min(problem.automaton.longest + 1, mdp.horizon - 1) if seed % 3 == 2 else None
+        best = ol.solve(problem, depth=deep)
+        assert best.exact, seed
+        assert max(abs(best.lower - optimum), abs(best.upper - optimum)) < TOLERANCE, (seed, optimum, best, channel)
+        assert abs(float(ol.evaluate(problem, best.policy)) - optimum) < TOLERANCE, (seed, channel)
         tolerance = float(rng.choice([0.3, 0.1, 0.01]))
-        plan = plan_link(mdp, automaton, tolerance=tolerance)
+        plan = ol.solve(problem, tolerance=tolerance)
         assert plan.upper - plan.lower <= tolerance
-        assert plan.lower - TOLERANCE <= optimum <= plan.upper + TOLERANCE, (seed, optimum, plan)
-        earned = walk_value(mdp, automaton, plan.policy)
-        assert earned is not None
+        assert plan.lower - TOLERANCE <= optimum <= plan.upper + TOLERANCE, (seed, optimum, plan, channel)
+        earned = float(ol.evaluate(problem, plan.policy))
         assert plan.lower - TOLERANCE <= earned <= optimum + TOLERANCE, (seed, earned, plan)
+        differ += optimum < ol.gap(problem).full - 1e-6
+    assert differ >= 50  # the link costs something in most of them
 
 
 @pytest.mark.parametrize("kind", KINDS)
@@ -154,9 +140,19 @@ def test_late_actions(kind: Callable[[np.random.Generator, int], Kind]) -> None:
     for seed in range(20):
         rng = np.random.default_rng([seed, 73])
         mdp, P, R, rho = instance(rng, seed)
-        automaton, link = kind(rng, mdp.horizon)
+        channel, link = kind(rng, mdp.horizon)
         k = int(rng.integers(1, 3))
         pending = tuple(rng.integers(0, 2, k).tolist())
-        plan = plan_link(mdp, automaton.shifted(k), pending=pending)
-        assert plan.exact
-        assert abs(plan.lower - raw.value(P, R, rho, link, pending=pending)) < TOLERANCE, seed
+        best = ol.solve(ol.ImpairedMDP(mdp, channel, actuation=k, pending=pending))
+        assert best.exact
+        assert abs(best.value - raw.value(P, R, rho, link, pending=pending)) < TOLERANCE, seed
+
+
+def test_the_in_order_automaton_is_the_delay_planner() -> None:
+    for seed in range(30):
+        rng = np.random.default_rng([seed, 74])
+        mdp, _, _, _ = instance(rng, seed)
+        table = np.array([pmf(rng, 3) for _ in range(mdp.horizon)])
+        channel = ol.StochasticDelay(table[:, None, None, :], first=pmf(rng, 3)).capped(2)
+        plan = plan_link(mdp, channel.automaton(mdp.horizon))
+        assert abs(plan.lower - ol.solve(ol.ImpairedMDP(mdp, channel)).value) < TOLERANCE

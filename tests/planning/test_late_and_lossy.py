@@ -171,12 +171,14 @@ def test_bursty_loss() -> None:
     assert lost.mean() == pytest.approx(0.2, abs=0.02)
     again = (lost[:, 1:] & lost[:, :-1]).sum() / lost[:, :-1].sum()
     assert again == pytest.approx(0.6, abs=0.02)  # a bad link stays bad with 1 − to_good
-    value = ol.evaluate(problem, policy, episodes=4_000)
-    assert not value.exact
+    value = ol.evaluate(problem, policy)
+    assert value.exact
+    assert abs(value.value - played.mean) <= 5 * played.returns.std() / np.sqrt(4_000)
+    assert not ol.evaluate(problem, policy, max_states=100, episodes=100).exact
     short = ol.ImpairedMDP(ol.instances.sensing_chain(0.8, horizon=6), channel)
     best = ol.solve(short, tolerance=1e-3)
     assert best.upper - best.lower <= 1e-3
-    assert best.upper > ol.evaluate(short, policy, episodes=4_000).value
+    assert best.upper > ol.evaluate(short, policy).value
 
 
 def test_a_random_delay_with_loss_is_planned_between_its_parts() -> None:

@@ -1,4 +1,4 @@
-"""Where a controller looks up what to do: a table, sequences, or a policy that is asked.
+"""Where a controller looks up what to do: a table, sequences, or a policy that is asked; `link_choice` has what follows nodes.
 
 Each has `choose()`, the action at the information state of its memory. `oldlight.control.controller` describes what is done where the plan has
 no place for that state; here the three cases are counted: the nearest wait, a state counted along, an observation held back.
@@ -9,47 +9,16 @@ from __future__ import annotations
 import random
 from bisect import bisect_right
 from collections.abc import Callable
-from dataclasses import asdict, dataclass
 from typing import Any
 
 import numpy as np
 
+from oldlight.control.link_choice import AskedByNode, FromLink
 from oldlight.control.memory import Memory
-from oldlight.control.policy_arrays import ACTIONS, ASKED, CHANCES, SEQUENCES, Tables
+from oldlight.control.policy_arrays import ACTIONS, ASKED, CHANCES, NODES, SEQUENCES, Tables
+from oldlight.control.report import Report
+from oldlight.model.link_tables import link_arrays
 from oldlight.model.policies import as_probabilities
-
-
-@dataclass
-class Report:
-    """What happened since the controller was made: ticks decided; of them those at information states that the plan does not know
-    (`nearest_wait`, `counted_along`, `held_back`); ticks skipped and repeated; and messages, by what they were."""
-
-    ticks: int = 0
-    nearest_wait: int = 0
-    counted_along: int = 0
-    held_back: int = 0
-    skipped: int = 0
-    repeated: int = 0
-    observations: int = 0
-    duplicates: int = 0
-    out_of_order: int = 0
-    lost: int = 0
-    came_after_lost: int = 0
-    forgotten: int = 0
-    refused: int = 0
-
-    @property
-    def unplanned(self) -> int:
-        """Decisions at information states that the plan does not know."""
-        return self.nearest_wait + self.counted_along + self.held_back
-
-    def to_dict(self) -> dict[str, int]:
-        return asdict(self)
-
-    def __str__(self) -> str:
-        return ", ".join(
-            f"{name.replace('_', ' ')} {n:,}" for name, n in self.to_dict().items() if n or name == "ticks"
-        )
 
 
 class FromTable:
@@ -191,12 +160,26 @@ def _running(mix: Any) -> Any:
     return np.where(after <= 0, 2.0, total)
 
 
-def chooser(tables: Tables, policy: Any, report: Report, generator: random.Random) -> FromTable | FromSequences | Asked:
+Chooser = FromTable | FromSequences | Asked | FromLink | AskedByNode
+
+
+def chooser(tables: Tables, policy: Any, report: Report, generator: random.Random) -> Chooser:
     """The one for this kind of policy."""
-    made: dict[str, Callable[[], FromTable | FromSequences | Asked]] = {
+
+    def asked() -> Chooser:
+        if tables.automaton is None:
+            return Asked(tables, policy, generator)
+        return AskedByNode(tables, tables.automaton, link_arrays(tables.automaton), policy, report, generator)
+
+    def of_nodes() -> Chooser:
+        assert tables.link is not None
+        return FromLink(tables, tables.link, report)
+
+    made: dict[str, Callable[[], Chooser]] = {
         ACTIONS: lambda: FromTable(tables, report, generator),
         CHANCES: lambda: FromTable(tables, report, generator),
         SEQUENCES: lambda: FromSequences(tables, report),
-        ASKED: lambda: Asked(tables, policy, generator),
+        NODES: of_nodes,
+        ASKED: asked,
     }
     return made[tables.kind]()

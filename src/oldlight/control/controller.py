@@ -14,13 +14,15 @@ action of tick k acts at step k + actuation.
 **Messages** may come late, twice, in any order, or never. What counts is the newest step seen, t, and the tick at which it came.
 So the information state is τ = (t, s_t, actions since, ticks waited since it came), and `act` is the policy's action there. An
 observation older than the newest is kept for learning (`episode`), not for acting. A loss that is known is reported by `lost`; it
-changes nothing in what is done, because a plan for a link that loses is a plan for silence.
+changes nothing in what is done, because a plan for a link that loses is a plan for silence; only a plan that was made by the nodes of
+the link's automaton (`solve` behind `PacketChannel`, `BurstyLoss`, `Lossy` of a random delay ..) reads it, as it reads every other
+message that comes, older ones and repeated ones too: they tell of the link.
 
 **Impossible messages** are refused by a ValueError that names what is allowed, and change nothing: a message from the future, a state that does
 not exist, two different states for one step, a clock that runs backwards. They are counted; go on with the next message.
 
 **When the link does what the plan did not expect**, the information state has no place in the plan. Then, in this order:
-1. the same state and queue, with the nearest wait that has a place;
+1. the same state and queue, with the nearest wait (or the likeliest node of the link with this age) that has a place;
 2. after a silence longer than the plan knows: the nearest younger step that has a place, its state counted along from the newest
    seen by most likely successors. So the information is held as old as the plan allows;
 3. an observation that comes sooner than the plan expects is held until it is due: the nearest older step that has a place.
@@ -39,17 +41,22 @@ import os
 import random
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from oldlight import checks
-from oldlight.control.choice import Report, chooser
+from oldlight.control.choice import chooser
+from oldlight.control.link_choice import LinkMemory
 from oldlight.control.policy_arrays import Tables, tables_of
+from oldlight.control.report import Report
 from oldlight.model.episode import Episode
 from oldlight.model.information import Information
 from oldlight.model.policies import Policy
 from oldlight.model.problem import ImpairedMDP, checked_problem
+
+if TYPE_CHECKING:
+    from oldlight.random_streams import Seed
 
 LEAP = 100_000  # ticks that may be skipped at once
 
@@ -62,11 +69,11 @@ class Controller:
     problem : ImpairedMDP
         The process and its channel.
     policy : Policy
-        A TablePolicy or BlackoutPolicy (what `solve` and the learners' `policy()` return), or any other executable policy, which is then
+        A TablePolicy, BlackoutPolicy or LinkPolicy (what `solve` and the learners' `policy()` return), or any other executable policy, which is then
         asked at every tick.
     skipped : int, optional
         What the process does at a tick that nobody decided: this action, or if None the action before (the first, before any).
-    seed : int, optional
+    seed : int, SeedSequence or Generator
         Random seed for a policy that randomises.
 
     Examples
@@ -81,13 +88,11 @@ class Controller:
     'left'
     """
 
-    def __init__(
-        self, problem: ImpairedMDP, policy: Policy, *, skipped: int | None = None, seed: int | None = None
-    ) -> None:
+    def __init__(self, problem: ImpairedMDP, policy: Policy, *, skipped: int | None = None, seed: Seed = 0) -> None:
         self._prepare(tables_of(problem, policy), policy, skipped, seed)
 
     @classmethod
-    def load(cls, path: str | os.PathLike[str], *, skipped: int | None = None, seed: int | None = None) -> Controller:
+    def load(cls, path: str | os.PathLike[str], *, skipped: int | None = None, seed: Seed = 0) -> Controller:
         """A controller from a file that `save` wrote, ready for its first episode."""
         controller = cls.__new__(cls)
         controller._prepare(Tables.load(path), None, skipped, seed)
@@ -97,13 +102,13 @@ class Controller:
         """Write the plan (not what has happened so far) as one npz file."""
         return self.tables.save(path)
 
-    def _prepare(self, tables: Tables, policy: Any, skipped: int | None, seed: int | None) -> None:
+    def _prepare(self, tables: Tables, policy: Any, skipped: int | None, seed: Seed) -> None:
         self.tables = tables
         self._skipped = None if skipped is None else checks.whole("skipped", skipped, most=tables.n_actions - 1)
         self._actuation = len(tables.pending)
         self._end = tables.horizon if tables.hold < 0 else None  # of the steps that can be acted on
         self._report = Report()
-        self._chooser = chooser(tables, policy, self._report, random.Random(seed))
+        self._chooser = chooser(tables, policy, self._report, random.Random(_number(seed)))
         self._memory = self._chooser.memory
         self._again = False  # is the current tick the one just decided?
         self._begun = tables.warmup == 0
@@ -171,14 +176,19 @@ class Controller:
         self._again, self._begun = False, True
 
     def observe(self, step: int, state: int) -> None:
-        """The observation of `step` has arrived: the process was in `state` then."""
+        """The observation of `step` has arrived: the process was in `state` then. Behind a link without a delay law a step before 0 is a
+        message of before the episode: it tells of the link, its state of nothing."""
         memory, report = self._memory, self._report
+        if self._before_the_episode(step):
+            memory.hear(int(step))
+            return
         i = self._begun_step("observe: step", step)
         s = self._whole("observe: state", state, 0, self.tables.n_states - 1)
         if i in memory.seen:
             before = memory.seen[i][0]
             if before != s:
                 raise self._no(f"the observation of step {i} had state {before}, now it has {s}; the first is kept")
+            memory.hear(i)
             report.duplicates += 1
         elif i < memory.base:
             report.forgotten += 1
@@ -186,6 +196,7 @@ class Controller:
             report.observations += 1
             report.came_after_lost += i in memory.lost
             report.out_of_order += not memory.see(i, s)
+            memory.hear(i)
 
     def lost(self, step: int) -> None:
         """The observation of `step` is known to be lost."""
@@ -194,6 +205,7 @@ class Controller:
             self._report.duplicates += 1
             return
         self._memory.lost.add(i)
+        self._memory.hear(i, lost=True)
         self._report.lost += 1
 
     def did(self, step: int, action: int) -> None:
@@ -257,11 +269,25 @@ class Controller:
         if not self._begun:
             raise self._no(f"a warm start begins with reset(past): the {self.tables.warmup} actions before the start")
 
+    def _before_the_episode(self, step: Any) -> bool:
+        """Is it a message of before the episode, which tells a policy of nodes something of the link?"""
+        follows = isinstance(self._memory, LinkMemory)
+        return follows and type(step) is not bool and isinstance(step, int | np.integer) and -LEAP <= int(step) < 0
+
     def _begun_step(self, name: str, step: Any) -> int:
         """A step that has begun: −warmup up to the current tick; after the last decision, up to the last step."""
         self._must_have_begun()
         newest = self.step if self._end is None or self._memory.h < self._end else self._end - 1
         return self._whole(name, step, -self.tables.warmup, newest)
+
+
+def _number(seed: Seed) -> int:
+    """As `oldlight.random_streams.seed_number`; numpy's generators, which a robot may not need, are loaded for them alone."""
+    if isinstance(seed, int):
+        return checks.whole("seed", seed)
+    from oldlight.random_streams import seed_number
+
+    return seed_number(seed)
 
 
 __all__ = ["Controller", "Report"]

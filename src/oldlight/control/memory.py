@@ -55,6 +55,9 @@ class Memory:
             return True
         return False
 
+    def hear(self, i: int, lost: bool = False) -> None:
+        """Something was heard of step i, for the first time or again: its observation, or that it is lost."""
+
     def do(self, a: int) -> None:
         """Action a is that of step h; the clock moves on."""
         m = self.h - self.t

@@ -38,9 +38,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from oldlight import checks, files
-from oldlight.model.channels.without_law import no_controller
+from oldlight.model.channels.automaton import ChannelAutomaton
 from oldlight.model.information import Layout, same_layout
 from oldlight.model.link_information import PolicyOfNodes
+from oldlight.model.link_tables import LinkTables
 from oldlight.model.mdp import TabularMDP
 from oldlight.model.policies import BlackoutPolicy, MarkovPolicy, TablePolicy, made_for_another, not_a_policy
 from oldlight.model.policy_files import places
@@ -48,7 +49,8 @@ from oldlight.model.problem import ImpairedMDP, checked_problem
 
 Ints = NDArray[np.int64]
 KIND, VERSION = "oldlight.Controller", 1
-ACTIONS, CHANCES, SEQUENCES, ASKED = "actions", "chances", "sequences", "asked"
+ACTIONS, CHANCES, SEQUENCES, NODES, ASKED = "actions", "chances", "sequences", "nodes", "asked"
+ENDS_BY_NODES = "a plan made by the nodes of a link's automaton has no table whose clock could stand still"
 _NONE: Ints = np.zeros(0, dtype=np.int64)
 
 
@@ -56,7 +58,8 @@ _NONE: Ints = np.zeros(0, dtype=np.int64)
 class Tables:
     """What a controller needs of a plan. `h` is the step that an action acts on, as in `oldlight.model.information`.
 
-    kind: "actions" (table[index]), "chances" (table[index, a]), "sequences" (table[row, s, q, j]), or "asked" (no table).
+    kind: "actions" (table[index]), "chances" (table[index, a]), "sequences" (table[row, s, q, j]), "nodes" (`link` has the tables), or
+    "asked" (no table; automaton: of the link, if the policy is asked with its nodes).
     offset[h, m, δ], root[h]: where the blocks of a table begin, −1 where there is none. late: the constant delay of sequences.
     likely[h, s, a]: the most likely next state (one h if it does not matter); first_state: the most likely one of step −warmup.
     hold: where the plan's clock stands still, −1 for an episode that ends at H; why_it_ends is the reason.
@@ -78,6 +81,8 @@ class Tables:
     discount: float = 1.0
     loss_bound: float = 0.0
     why_it_ends: str = ""
+    link: LinkTables | None = None
+    automaton: ChannelAutomaton | None = None
 
     def save(self, path: str | os.PathLike[str]) -> Path:
         """Write one npz file."""
@@ -108,6 +113,7 @@ class Tables:
             offset=self.offset,
             root=self.root,
             likely=self.likely,
+            **({} if self.link is None else self.link.to_arrays()),
         )
 
     @classmethod
@@ -126,9 +132,11 @@ class Tables:
             if version != VERSION:
                 raise files.UnreadableFile(f"{path}: version is {version}; this oldlight reads version {VERSION}")
             u, bound = (float(x) for x in held.array("bound", "f", (2,)))
-            what = checks.one_of("policy", held.words("policy", 100), (ACTIONS, CHANCES, SEQUENCES))
-            shape = {ACTIONS: (None,), CHANCES: (None, A), SEQUENCES: (None, S, None, H)}[what]
-            blocks: tuple[files.Shape, ...] = ((0,), (0,)) if what == SEQUENCES else ((None, None, None), (None,))
+            what = checks.one_of("policy", held.words("policy", 100), (ACTIONS, CHANCES, SEQUENCES, NODES))
+            shape = {ACTIONS: (None,), CHANCES: (None, A), SEQUENCES: (None, S, None, H), NODES: (0,)}[what]
+            blocks: tuple[files.Shape, ...] = (
+                ((0,), (0,)) if what in (SEQUENCES, NODES) else ((None, None, None), (None,))
+            )
             found = cls(
                 kind=what, horizon=H, n_states=S, n_actions=A, warmup=warmup,
                 pending=tuple(held.array("pending", "iu", (None,)).tolist()),
@@ -137,6 +145,7 @@ class Tables:
                 root=held.array("root", "iu", blocks[1]).astype(np.int64),
                 late=late, likely=held.array("likely", "iu", (1, S, A), (H, S, A)), first_state=first_state, hold=hold,
                 discount=u, loss_bound=bound, why_it_ends=held.words("why_it_ends"),
+                link=LinkTables.from_arrays(held, S, A) if what == NODES else None,
             )  # fmt: skip
             found._check()
             return found
@@ -152,6 +161,12 @@ class Tables:
         H, S, A, table = self.horizon, self.n_states, self.n_actions, self.table
         yield "numbers", min(H, S, A) >= 1 and self.warmup >= 0 and 0 <= self.late <= H and -1 <= self.hold < H
         yield "numbers", 0 <= self.first_state < S
+        if self.link is not None:
+            yield "numbers", self.warmup == 0 and self.late == 0 and self.hold == -1
+            yield "pending", all(0 <= a < A for a in self.pending)
+            yield "likely", _all_below(self.likely, S)
+            yield from self.link.parts(H, S, A)
+            return
         yield "numbers", self.warmup <= (self.late if self.kind == SEQUENCES else self.offset.shape[1] - 1)
         yield "bound", 0 <= self.discount <= 1 and 0 <= self.loss_bound < np.inf
         yield "pending", all(0 <= a < A for a in self.pending)
@@ -184,12 +199,11 @@ def _all_below(values: NDArray[Any], n: int) -> bool:
 def tables_of(problem: ImpairedMDP, policy: Any) -> Tables:
     """The arrays for `policy` on `problem`; refused if it was made for another problem."""
     checked_problem(problem, "Controller")
-    if not problem.has_delay_law or isinstance(policy, PolicyOfNodes):
-        raise no_controller(problem, policy)
+    by_nodes = not problem.has_delay_law or isinstance(policy, PolicyOfNodes)
     mdp, H = problem.mdp, problem.horizon
     rows = mdp.transitions[:1] if mdp.stationary_transitions else mdp.transitions
     u = discount_of(mdp)
-    hold, why = (-1, "") if u is None else standstill(problem)
+    hold, why = (-1, "") if u is None else standstill(problem) if not by_nodes else (-1, ENDS_BY_NODES)
     parts: dict[str, Any] = {
         "horizon": H,
         "n_states": problem.n_states,
@@ -208,6 +222,8 @@ def tables_of(problem: ImpairedMDP, policy: Any) -> Tables:
         raise TypeError(
             f"{policy!r} acts on the current state, which a controller does not see; plan: oldlight.solve(problem)"
         )
+    if by_nodes:
+        return _of_nodes(problem, policy, parts)
     if isinstance(policy, TablePolicy):
         if problem.arrival_probability is not None or not same_layout(policy.layout, Layout.of(problem)):
             raise made_for_another(policy, problem)
@@ -227,6 +243,19 @@ def tables_of(problem: ImpairedMDP, policy: Any) -> Tables:
     if u is not None:
         parts |= {"hold": -1, "why_it_ends": "a policy that is asked has no table whose clock could stand still"}
     return Tables(kind=ASKED, table=_NONE, offset=_NONE, root=_NONE, late=0, **parts)
+
+
+def _of_nodes(problem: ImpairedMDP, policy: Any, parts: dict[str, Any]) -> Tables:
+    """A policy that reads the nodes of the link's automaton: its tables, or the automaton to ask it by."""
+    if isinstance(policy, TablePolicy | BlackoutPolicy) or (
+        isinstance(policy, PolicyOfNodes) and not policy.fits(problem)
+    ):
+        raise made_for_another(policy, problem)
+    if not hasattr(policy, "probabilities"):
+        raise not_a_policy(policy)
+    link = policy.as_arrays() if hasattr(policy, "as_arrays") else None
+    kind, automaton = (ASKED, problem.automaton) if link is None else (NODES, None)
+    return Tables(kind=kind, table=_NONE, offset=_NONE, root=_NONE, late=0, **parts, link=link, automaton=automaton)
 
 
 def discount_of(mdp: TabularMDP) -> float | None:

@@ -25,9 +25,12 @@ from oldlight.envs.tabular import TabularEnv
 from oldlight.learners.base import LearnerLike, Setting, current_policy
 from oldlight.model.episode import Episode
 from oldlight.model.information import Information, Layout
+from oldlight.model.link_information import LinkInformation, NodeFollower
 from oldlight.model.mdp import TabularMDP
 from oldlight.model.policies import Policy, as_probabilities, not_a_policy
 from oldlight.model.problem import ImpairedMDP
+from oldlight.random_streams import Seed, seed_number
+from oldlight.simulation.link_episodes import by_automaton
 
 Floats = NDArray[np.float64]
 
@@ -107,10 +110,14 @@ class _Stage:
         H, A, ahead = problem.horizon, problem.n_actions, problem.actuation
         shown, info = self.env.reset(seed=seed)
         earned = 0.0
+        follower = NodeFollower(problem.automaton, ahead) if by_automaton(problem, policy) else None
         for now in range(H):
             a = 0  # chosen too late to act: any will do
             if now + ahead < H:
-                known = information(shown, now + ahead)
+                known: Any = information(shown, now + ahead)
+                if follower is not None:
+                    node = problem.automaton.nodes[follower.hear(*_heard(info, shown, now))]
+                    known = LinkInformation(now + ahead, node, known.t, known.state, known.queue)
                 chances = as_probabilities(policy.probabilities(known), A, f"the policy at {tuple(known)}")
                 a = int(chances.argmax()) if chances.max() == 1.0 else int(rng.choice(A, p=chances / chances.sum()))
             shown, reward, terminated, truncated, info = self.env.step(a)
@@ -135,12 +142,25 @@ class _Stage:
         return Episode(states, np.array(revealed["actions"][:n], dtype=np.int64), arrivals, rewards, warmup)
 
 
+def _heard(info: Mapping[str, Any], shown: Mapping[str, Any], now: int) -> tuple[list[int], list[int]]:
+    """(arrived, lost): the steps of which something is heard at time `now`."""
+    if "arrivals" not in info:  # a delay law behind a tabular environment: at most one step is settled
+        step = int(info["arrival"])
+        newest = int(shown["time"][0]) - int(shown["age"][0])
+        settled = [step] if step >= 0 else []
+        return (settled, []) if shown["fresh"] and newest == step else ([], settled)
+    steps = info["arrivals"]
+    if all(isinstance(step, int) for step in steps):
+        return list(steps), []
+    return [i for i, seen in steps if seen is not None or i < 0], [i for i, seen in steps if seen is None and i >= 0]
+
+
 def learn_in(
     env: gym.Env[Any, Any],
     learner: LearnerLike,
     episodes: int,
     *,
-    seed: int,
+    seed: Seed = 0,
     problem: ImpairedMDP | None = None,
     failure: float = 0.1,
 ) -> Floats:
@@ -154,7 +174,7 @@ def learn_in(
         As `oldlight.learn` takes it.
     episodes : int
         How many.
-    seed : int
+    seed : int, SeedSequence or Generator
         Random seed.
     problem : ImpairedMDP, optional
         What the learner knows about (but its transitions); by default that of the environment's own table.
@@ -176,18 +196,19 @@ def learn_in(
     K = checks.whole("episodes", episodes, least=1)
     stage = _Stage(env, problem)
     of = stage.problem
-    streams = [np.random.default_rng([checks.whole("seed", seed), k]) for k in range(2)]
+    number = seed_number(seed)
+    streams = [np.random.default_rng([number, k]) for k in range(2)]
     layout = None if of.arrival_probability is not None else Layout.of(of)
     learner.start(Setting.of(of, K, checks.probability("failure", failure), layout), streams[0])
     returns = np.zeros(K)
     for k in range(K):
-        returns[k], revealed = stage.play(current_policy(learner, of.n_actions), streams[1], seed if k == 0 else None)
+        returns[k], revealed = stage.play(current_policy(learner, of.n_actions), streams[1], number if k == 0 else None)
         learner.see(stage.episode(revealed))
     return returns
 
 
 def play(
-    env: gym.Env[Any, Any], policy: Policy, episodes: int, *, seed: int, problem: ImpairedMDP | None = None
+    env: gym.Env[Any, Any], policy: Policy, episodes: int, *, seed: Seed = 0, problem: ImpairedMDP | None = None
 ) -> Floats:
     """Play a policy in an environment.
 
@@ -199,7 +220,7 @@ def play(
         A function of what is known.
     episodes : int
         How many.
-    seed : int
+    seed : int, SeedSequence or Generator
         Random seed.
     problem : ImpairedMDP, optional
         That of the environment's own table if None.
@@ -218,10 +239,11 @@ def play(
     """
     if not hasattr(policy, "probabilities"):
         raise not_a_policy(policy)
-    stage, rng = _Stage(env, problem), np.random.default_rng([checks.whole("seed", seed), 1])
+    number = seed_number(seed)
+    stage, rng = _Stage(env, problem), np.random.default_rng([number, 1])
     return np.array(
         [
-            stage.play(policy, rng, seed if k == 0 else None)[0]
+            stage.play(policy, rng, number if k == 0 else None)[0]
             for k in range(checks.whole("episodes", episodes, least=1))
         ]
     )

@@ -1,7 +1,8 @@
 """N copies of an impaired process in a few arrays: what the single and the vector environment both run on.
 
 The protocol is that of `oldlight.simulation`, one step at a time: the process moves, the link decides when, or whether, the new
-state is seen, and what arrives at the new time reaches the agent. An episode has H steps; the state after the last one is
+state is seen, and what arrives at the new time reaches the agent. A delay law is drawn in the compiled loop; every other link by the
+sampler that all share (`oldlight.simulation.link_sampler`). An episode has H steps; the state after the last one is
 drawn, and travels, like any other. With late actions the action chosen at time h acts at step h + k, the first k are given,
 and the last k chosen never act.
 
@@ -17,47 +18,57 @@ import numpy as np
 from numpy.typing import NDArray
 
 from oldlight.model.channels.losses import BurstyLoss, Loss
+from oldlight.model.channels.messages import AgeLink
+from oldlight.model.channels.pmfs import running_sums
 from oldlight.model.problem import ImpairedMDP
-from oldlight.simulation import World, cumulative_of
-from oldlight.simulation.link_sampler import Traffic
+from oldlight.model.successors import successor_sums
+from oldlight.simulation.link_sampler import LinkSampler, ManyLinks
 
 Ints = NDArray[np.int64]
 Mask = NDArray[np.bool_]
+NO_STEP = -(2**31)
+_NO_NEWS: Ints = np.zeros((2, 1), dtype=np.int64)
 
 
-class Engine:
+class BatchSimulator:
     """`n` copies of `problem`; late_rewards: a reward travels with the observation that follows it; places: of the queue."""
 
     def __init__(self, problem: ImpairedMDP, n: int, *, late_rewards: bool, places: int) -> None:
+        self.problem, self.n, self.places = problem, n, places
+        H, mdp = problem.horizon, problem.mdp
+        self.links: ManyLinks | None
+        link, first, self.links = self._law() if problem.has_delay_law else self._told()
+        self._start = running_sums(problem.initial), first, np.array(problem.pending, dtype=np.int64)
+        self.model = self._kernels.Model(
+            *successor_sums(mdp), np.array(mdp.rewards, order="C"), *link, problem.warmup, problem.actuation, late_rewards,
+        )  # fmt: skip
+        self.past = np.zeros((4, problem.warmup + H + 1 + problem.actuation, n), dtype=np.int32)
+        self.agent = np.zeros((9, n), dtype=np.int64)
+        self._streams = np.zeros((3, n), dtype=np.uint64)
+
+    def _law(self) -> tuple[tuple[Any, ...], NDArray[np.float64], None]:
+        """A delay law for the compiled loop, without the actuation delay: here actions really are late."""
+        problem, H = self.problem, self.problem.horizon
         loss = problem.loss
         if loss is not None and not isinstance(loss, Loss | BurstyLoss):
             raise TypeError(
                 f"{type(loss).__name__} is not compiled here; put ImpairedObservation(env, channel) around the environment "
                 "without a channel"
             )
-        self.problem, self.n, self.places = problem, n, places
-        H, warmup, mdp = problem.horizon, problem.warmup, problem.mdp
-        # the transitions, written out (and, with this channel, no table of information states)
-        world = World(ImpairedMDP(mdp, Loss(seen=1.0)))
-        # the law without the actuation delay: here actions really are late
-        law = ImpairedMDP(mdp, problem.channel, start=problem.start).law
-        seen, link = np.ones((2, H)), (0.0, 0.0, 0.0)
+        law = problem.channel.delay.law(H, problem.n_states, problem.n_actions)
+        seen, modes = np.ones((2, H)), (0.0, 0.0, 0.0)
         if isinstance(loss, Loss):
             seen[:] = loss.arrival_probabilities(H)
         elif isinstance(loss, BurstyLoss):
-            seen[0], seen[1], link = loss.seen_good, loss.seen_bad, (loss.bad, loss.to_bad, loss.to_good)
-        self._start = (
-            cumulative_of(problem.initial),
-            cumulative_of(law.first),
-            np.array(problem.pending, dtype=np.int64),
-        )
-        self.model = self._kernels.Model(
-            world.index, world.cumulative, np.ascontiguousarray(world.rewards), cumulative_of(law.interarrival), seen, *link,
-            loss is not None, law.longest_delay, warmup, problem.actuation, late_rewards,
-        )  # fmt: skip
-        self.past = np.zeros((4, warmup + H + 1 + problem.actuation, n), dtype=np.int32)
-        self.agent = np.zeros((9, n), dtype=np.int64)
-        self._streams = np.zeros((3, n), dtype=np.uint64)
+            seen[0], seen[1], modes = loss.seen_good, loss.seen_bad, (loss.bad, loss.to_bad, loss.to_good)
+        link = (running_sums(law.interarrival), seen, *modes, loss is not None, True, law.longest_delay)
+        return link, running_sums(law.first), None
+
+    def _told(self) -> tuple[tuple[Any, ...], NDArray[np.float64], ManyLinks]:
+        """A link without a delay law, which is played beside the compiled loop."""
+        links = ManyLinks(self.problem.channel, self.problem.horizon, self.n)
+        nothing = (np.full((1, 1, 1, 1), 2.0), np.ones((2, 1)), 0.0, 0.0, 0.0)
+        return (*nothing, True, False, links.link.longest), np.full(1, 2.0), links
 
     @property
     def _kernels(self) -> Any:
@@ -72,9 +83,7 @@ class Engine:
         H, sizes = problem.horizon, (problem.n_states, problem.n_actions)
         if problem.warmup:
             return problem.warmup
-        longest = Traffic(problem.channel, horizon=H, sizes=sizes).longest
-        late = H if problem.loss is not None or longest is None else min(longest, H)
-        return late + problem.actuation
+        return LinkSampler(problem.channel, horizon=H, sizes=sizes).oldest(H) + problem.actuation
 
     def seed(self, e: int, rng: np.random.Generator) -> None:
         """New streams for copy e."""
@@ -82,16 +91,25 @@ class Engine:
 
     def begin(self, who: Mask) -> None:
         """A new episode for the copies in `who`."""
-        self._kernels.begin(who, *self._start, self.model, self.past, self.agent, self._streams)
+        if self.links is not None:
+            self.links.begin(who, self._streams[self._kernels.DELAY])
+        self._kernels.begin(who, *self._start, self._news, self.model, self.past, self.agent, self._streams)
 
     def step(self, actions: Ints, skip: Mask) -> tuple[NDArray[np.float64], Mask]:
         """(rewards, over); copies in `skip` stay as they are. An action that does not exist is refused before anything moves."""
         rewards, over = np.empty(self.n), np.empty(self.n, dtype=np.bool_)
-        wrong = self._kernels.step(skip, actions, self.model, self.past, self.agent, self._streams, rewards, over)
+        wrong = self._kernels.first_wrong(skip, actions, self.problem.n_actions)
         if wrong >= 0:
             where = f"actions[{wrong}]" if self.n > 1 else "action"
             raise ValueError(f"{where} is {int(actions[wrong])}, expected an action in 0..{self.problem.n_actions - 1}")
+        if self.links is not None:
+            self.links.step(skip, self._streams[self._kernels.DELAY])
+        self._kernels.step(skip, actions, self._news, self.model, self.past, self.agent, self._streams, rewards, over)
         return rewards, over
+
+    @property
+    def _news(self) -> Ints:
+        return _NO_NEWS if self.links is None else self.links.told
 
     @property
     def time(self) -> Ints:
@@ -100,9 +118,26 @@ class Engine:
 
     @property
     def arrival(self) -> Ints:
-        """The step whose observation arrived, or was reported lost, just now; −1 if none did."""
+        """The step whose observation arrived, or was reported lost, just now; −1 if none did. Behind a link without a delay law: the
+        newest visible step, if it arrived just now."""
         settled: Ints = self.agent[self._kernels.ARRIVAL]
         return settled
+
+    @property
+    def arrivals(self) -> Ints | None:
+        """Behind a link without a delay law: the steps whose observations arrived just now, newest first, in each row, filled with
+        `NO_STEP`; a step before 0 is a message of before the episode. None behind a delay law, where `arrival` says it."""
+        if self.links is None:
+            return None
+        link, now = self.links.link, self.time
+        if isinstance(link, AgeLink):
+            step, when = self.links.told
+            return np.where(when == now, step, NO_STEP)[:, None]
+        rows = now[:, None] - np.arange(link.longest + 1)
+        who = np.arange(self.n)[:, None]
+        there = (self.past[self._kernels.SETTLES, rows, who] == now[:, None]) & (rows >= 0)
+        order = np.argsort(~there, axis=1, kind="stable")
+        return np.take_along_axis(np.where(there, rows, NO_STEP), order, axis=1)
 
     @property
     def states(self) -> Ints:

@@ -1,8 +1,8 @@
 """`ImpairedObservation`: any Gymnasium environment behind a link that delays, loses, or both.
 
-The timing is that of `oldlight.simulation`. The observation of step i (step 0 is that of `reset`) arrives at time i + d_i, before
-the action of that time is chosen, in order and at most one a step; a lost one is known to be lost at the time when it would
-have arrived. What the agent gets is the flat Dict of `oldlight.envs.observation_view`: the newest observation that has come
+The timing is that of `oldlight.simulation`. Behind a delay law the observation of step i (step 0 is that of `reset`) arrives at time i +
+d_i, before the action of that time is chosen, in order and at most one a step; a lost one is known to be lost at the time when it
+would have arrived. Other links (`PacketChannel`, `FIFODelay`, ..) do what they say. What the agent gets is the flat Dict of `oldlight.envs.observation_view`: the newest observation that has come
 through, its age, whether it is fresh, whether anything has been seen, the actions since.
 
 **The end.** `terminated` and `truncated` are not delayed. The last Dict is shown through the link like every other: it holds the
@@ -14,9 +14,12 @@ arrives brings all rewards up to its own step that have not been paid (so those 
 end of the episode the rest is paid: the return is that of the wrapped environment.
 
 **info** is the wrapped environment's own, which is *not* delayed, and with it at every step `arrivals`: a list of (step, observation),
-or (step, None) for one that is now known to be lost. At the end it also has everything still under way, so that each step of
-the episode occurs exactly once; and `hindsight`: `observations` (None: lost), `actions` by the step they acted on, `rewards`,
-and `arrivals`, the times (−1: lost).
+or (step, None) for one that is now known to be lost. At the end it also has everything still under way. So behind a delay law each
+step of the episode occurs exactly once; a link that loses silently never speaks of what it lost, a `HeldLag` shows one observation
+several times, and an `AgeChain` that begins with an old message speaks of it: (−2, None). At the end there is also `hindsight`:
+`observations` (None: lost), `actions` by the step they acted on, `rewards`, and `arrivals`, the times (−1: lost): every message that was
+not lost, those included that were overtaken or arrive after the end. `AgeChain` and `HeldLag` have no messages, only what they show: what
+they never showed counts as lost.
 
 **The channel** can be changed: `env.channel = ...`, `set_wrapper_attr("channel", ...)`, `set_attr` of a vector environment (on a wrapper
 further out too: see `oldlight.envs.outside`) and `reset(options={"channel": ...})` take a channel, its text or its data. It is checked at once,
@@ -42,19 +45,19 @@ from gymnasium.utils import RecordConstructorArgs
 from oldlight import checks
 from oldlight.envs.actions import as_action, first_action, fitted
 from oldlight.envs.fixed_length import FixedLength
-from oldlight.envs.observation_view import View, copied
+from oldlight.envs.observation_view import ObservationView, copied
 from oldlight.envs.outside import take_channel, wrappers_around
 from oldlight.envs.tabular_setup import PLACES, REWARDS, Rewards, as_data
 from oldlight.envs.typical_age import STEPS, typical_age
 from oldlight.model.channels import Channel
 from oldlight.registry import channel_of
-from oldlight.simulation.link_sampler import Traffic
+from oldlight.simulation.link_sampler import Delivery, LinkSampler
 
 STREAM = 0x01D  # keeps the link's random numbers apart from the environment's
 
 
 class ImpairedObservation(gym.Wrapper[Any, Any, Any, Any], RecordConstructorArgs):
-    """`env` behind `channel` (a channel, in words such as "constant:2+loss:0.2", or as data).
+    """`env` behind `channel` (a channel, as text such as "constant:2+loss:0.2" or "packets:0=.5,1=.5+loss:0.1", or as data).
 
     rewards: "immediate" or "delayed" (travelling with their observations).
     actuation: the action chosen at time h acts at step h + actuation; `pending` are those under way at the start (the first action, or
@@ -99,11 +102,11 @@ class ImpairedObservation(gym.Wrapper[Any, Any, Any, Any], RecordConstructorArgs
         self._in_order, self._keeps, self._chosen_for_you = bool(in_order), bool(hindsight), queue is None
         seen, done = env.observation_space, env.action_space
         self._tabular = isinstance(seen, spaces.Discrete) and isinstance(done, spaces.Discrete)
-        self._traffic = self._coming = self._link(channel)
+        self._sampler = self._coming = self._link(channel)
         places = None if queue is None else checks.whole("queue", queue)
-        ages = places or self._places(self._traffic, note=queue is None)
+        ages = places or self._places(self._sampler, note=queue is None)
         places = ages if places is None else places
-        self._view = View(seen, done, places=places, ages=ages, horizon=self.horizon, ahead=self.actuation, clock=bool(clock))  # fmt: skip
+        self._view = ObservationView(seen, done, places=places, ages=ages, horizon=self.horizon, ahead=self.actuation, clock=bool(clock))  # fmt: skip
         self.observation_space = self._view.space
         self._rng: np.random.Generator | None = None
         self._playing = self._warned = False
@@ -120,32 +123,38 @@ class ImpairedObservation(gym.Wrapper[Any, Any, Any, Any], RecordConstructorArgs
 
     @channel.setter
     def channel(self, given: Channel | Mapping[str, Any] | str) -> None:
-        traffic = self._link(given)
-        needs = self._places(traffic) if self._chosen_for_you else 0
+        sampler = self._link(given)
+        needs = self._places(sampler) if self._chosen_for_you else 0
         if needs > self.queue:
             raise ValueError(
                 f"channel = {given!r} needs a queue of {needs} actions, and {self.queue} are shown, the default for the channel that the "
                 f"environment was made with. Its observation space cannot change: make it with queue={needs}"
             )
-        self._coming = traffic
+        self._coming = sampler
         self._saved_kwargs = self._saved_kwargs | {"channel": as_data(given), "queue": self.queue}
         self._cached_spec = None
 
-    def _link(self, channel: Channel | Mapping[str, Any] | str) -> Traffic:
+    def _link(self, channel: Channel | Mapping[str, Any] | str) -> LinkSampler:
         seen, done = self.env.observation_space, self.env.action_space
         sizes = (int(seen.n), int(done.n)) if self._tabular else None  # type: ignore[attr-defined]
-        return Traffic(channel_of(channel), horizon=self.horizon, sizes=sizes, in_order=self._in_order)
+        made = channel_of(channel)
+        if not self._in_order and not made.has_delay_law:
+            raise ValueError(
+                f"in_order=False is for a delay channel, whose observations it lets overtake each other; leave it out with {made!r}, which "
+                "says itself what overtakes"
+            )
+        return LinkSampler(made, horizon=self.horizon, sizes=sizes, in_order=self._in_order)
 
-    def _places(self, traffic: Traffic, note: bool = False) -> int:
+    def _places(self, sampler: LinkSampler, note: bool = False) -> int:
         """The default queue, and if asked for a note where it does not always hold all actions since."""
-        age, share = typical_age(traffic, max(PLACES - self.actuation, 0))
+        age, share = typical_age(sampler, max(PLACES - self.actuation, 0))
         places = min(age + self.actuation, PLACES)
         if note and share < 1 - 1e-12:
             steps = STEPS if self.horizon is None else self.horizon
             gym.logger.warn(
                 "%s",
                 f"ImpairedObservation shows the last {places} actions, those since the newest observation in {100 * share:.2f} % of the "
-                f"steps of an episode of {steps}; say how many you want, queue={places} or another number. The channel is {traffic.channel!r}",
+                f"steps of an episode of {steps}; say how many you want, queue={places} or another number. The channel is {sampler.channel!r}",
                 stacklevel=3,
             )
         return places
@@ -161,23 +170,21 @@ class ImpairedObservation(gym.Wrapper[Any, Any, Any, Any], RecordConstructorArgs
     # -- episodes -----------------------------------------------------------------------------------------------
 
     def reset(self, *, seed: int | None = None, options: dict[str, Any] | None = None) -> tuple[Any, dict[str, Any]]:
-        """A new episode: nothing of the last one is left. A seed decides the link's luck too; options["channel"] is a new channel."""
+        """A new episode: nothing of the last one is left. A seed decides what the link draws too; options["channel"] is a new channel."""
         self._heed(wrappers_around(self), options)
         if seed is not None or self._rng is None:
             self._rng = np.random.Generator(np.random.SFC64(np.random.SeedSequence(seed, spawn_key=(STREAM,))))
         others = {key: value for key, value in (options or {}).items() if key != "channel"}
         observation, info = self.env.reset(seed=seed, options=others or None)
-        self._traffic = self._coming
+        self._sampler = self._coming
         self._now, self._newest, self._heard = 0, -1, -1  # time, newest visible step, when it arrived
-        self._sent: dict[int, Any] = {}  # observations by step: the newest one and those under way; None: will be lost
-        self._due: dict[int, list[int]] = {}  # steps by the time at which they settle
+        self._sent: dict[int, Any] = {}  # observations by step: the newest one and those that may still come
         self._chosen = deque(map(copied, self.pending), maxlen=max(self.queue, self.actuation, 1))  # the newest actions
         self._unpaid: dict[int, float] = {}  # rewards by the step of the observation that brings them
         self._owed = 0.0  # rewards whose observations were lost
         self._record: dict[str, list[Any]] = {name: [] for name in ("observations", "actions", "rewards", "arrivals")}
         self._playing = True
-        self._send(observation, *self._traffic.begin(self._rng))
-        info = dict(info) | {"arrivals": self._deliver()}
+        info = dict(info) | {"arrivals": self._deliver(observation, self._sampler.begin(self._rng))}
         return self._shown(), info
 
     def _heed(self, wrappers: Sequence[Any], options: Mapping[str, Any] | None) -> None:
@@ -214,9 +221,8 @@ class ImpairedObservation(gym.Wrapper[Any, Any, Any, Any], RecordConstructorArgs
         self._now += 1
         self._unpaid[self._now] = float(reward)
         self._keep(actions=acted, rewards=float(reward))
-        self._send(observation, *self._traffic.send(*where))
         info = dict(info)
-        info["arrivals"] = self._deliver()
+        info["arrivals"] = self._deliver(observation, self._sampler.send(*where))
         shown = self._shown()
         over = bool(terminated or truncated)
         if over:
@@ -230,28 +236,37 @@ class ImpairedObservation(gym.Wrapper[Any, Any, Any, Any], RecordConstructorArgs
         for name, value in what.items() if self._keeps else ():
             self._record[name].append(value)
 
-    def _send(self, observation: Any, settles: int, lost: bool) -> None:
-        i = self._now
+    def _deliver(self, observation: Any, now: Delivery) -> list[tuple[int, Any]]:
+        """The newest observation is sent; what arrives now moves the newest visible step on."""
+        before = self._newest
         if self._tabular:
             self._state = int(observation) - int(self.env.observation_space.start)  # type: ignore[attr-defined]
-        self._sent[i] = None if lost else copied(observation)
-        self._keep(observations=self._sent[i], arrivals=-1 if lost else settles)
-        self._due.setdefault(settles, []).append(i)
-
-    def _deliver(self) -> list[tuple[int, Any]]:
-        """What settles now; the newest visible step moves on."""
-        settled, before = self._due.pop(self._now, []), self._newest
-        arrived = [(i, copied(self._sent[i])) for i in settled]
-        for i in settled:
-            if i > self._newest and self._sent[i] is not None:
+        self._sent[self._now] = copied(observation)
+        self._keep(observations=None, arrivals=-1)
+        for i in now.arrived:
+            if i >= 0:
+                self._reveal(i, self._now)
+            if i > self._newest:
                 self._newest, self._heard = i, self._now
-        for i in (before, *settled):
-            if i != self._newest:
-                self._sent.pop(i, None)
-        return arrived
+        news = [(i, copied(self._sent[i]) if i >= 0 else None) for i in now.arrived] + [(i, None) for i in now.lost]
+        gone = {before, *now.arrived, *now.lost}
+        if self._sampler.silent:
+            gone = {i for i in self._sent if not self._sampler.may_come(i)}
+        for i in gone - {self._newest}:
+            self._sent.pop(i, None)
+        return news
+
+    def _reveal(self, i: int, when: int) -> None:
+        """The observation of step i arrives at time `when`: keep both, if that is the first time."""
+        if self._keeps and self._record["arrivals"][i] < 0:
+            self._record["arrivals"][i], self._record["observations"][i] = when, copied(self._sent[i])
 
     def _deliver_the_rest(self) -> list[tuple[int, Any]]:
-        return [(i, copied(self._sent[i])) for i in sorted(i for steps in self._due.values() for i in steps)]
+        rest = self._sampler.under_way()
+        for i, when, lost in rest:
+            if not lost:
+                self._reveal(i, when)
+        return [(i, None if lost else copied(self._sent[i])) for i, _, lost in rest]
 
     def _shown(self) -> dict[str, Any]:
         seen = self._newest >= 0

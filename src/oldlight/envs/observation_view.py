@@ -126,7 +126,7 @@ class LinkMultiDiscrete(OfLink, spaces.MultiDiscrete):
     """The same as one vector of whole numbers."""
 
 
-class View:
+class ObservationView:
     """The Dict for one environment: `space`, and `show(...)`, one value of it.
 
     places: how many actions are shown; ages: the largest age that usually occurs; horizon: the longest episode, or None; ahead: how

@@ -2,7 +2,9 @@
 
 `env.channel = ...`, and `VecEnv.set_attr` of stable-baselines3, set an attribute of the outermost wrapper (a Monitor, for instance), and
 Gymnasium's wrappers do not pass it on. The environment behind the link cannot know who wraps it, but its `reset` is called
-through them: they are the callers, each of them a wrapper around the one before.
+through them: the calls of `reset` that lead here, one inside the other, are theirs. That is the only trace of them that Python has,
+so it is what is read: those calls and no others, at a reset and at no other time. Whoever can choose should say it plainly:
+`reset(options={"channel": ...})`, `set_wrapper_attr("channel", ...)`, or `VecEnv.set_options({"channel": ...})` of stable-baselines3.
 """
 
 from __future__ import annotations
@@ -24,7 +26,7 @@ def wrappers_around(env: gym.Env[Any, Any]) -> list[Wrapper]:
     found: list[Wrapper] = []
     inner: gym.Env[Any, Any] = env
     frame: FrameType | None = sys._getframe(1)
-    while frame is not None:
+    while frame is not None and "reset" in frame.f_code.co_name:
         outer = frame.f_locals.get("self")
         if outer is not inner and isinstance(outer, gym.Wrapper) and vars(outer).get("env") is inner:
             found.append(outer)

@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from oldlight.envs.batch_simulator import Engine
+from oldlight.envs.batch_simulator import BatchSimulator
 
 TRUE, SEEN, WAY, LOST, PAID = "#1b3a57", "#d9822b", "#8fa3b5", "#b03030", "#fbe7b2"
 CELLS = 60  # with more states than this the strip of states has no cells of its own
@@ -38,10 +38,10 @@ class Scene:
     paid: list[float]  # the most that each state pays at this step
 
     @classmethod
-    def of(cls, engine: Engine, e: int, plain: bool, earned: float) -> Scene:
+    def of(cls, simulator: BatchSimulator, e: int, plain: bool, earned: float) -> Scene:
         from oldlight.kernels import batch_simulator as k
 
-        problem, past, agent = engine.problem, engine.past[:, :, e], engine.agent[:, e].tolist()
+        problem, past, agent = simulator.problem, simulator.past[:, :, e], simulator.agent[:, e].tolist()
         warmup, now, t, m = problem.warmup, agent[k.CLOCK], agent[k.NEWEST], agent[k.LENGTH]
         sent = past[:, : warmup + now + 1].tolist()
         last = warmup + now + problem.actuation

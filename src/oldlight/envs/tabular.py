@@ -12,10 +12,11 @@ import gymnasium as gym
 import numpy as np
 
 from oldlight import checks
+from oldlight.envs.batch_simulator import NO_STEP
 from oldlight.envs.outside import take_channel, wrappers_around
 from oldlight.envs.registration import named_classes
 from oldlight.envs.rendering import Scene, ansi, rgb_array
-from oldlight.envs.tabular_setup import LINK, LinkOptions, Process, plain_spec, refuse_channel, split_keywords
+from oldlight.envs.tabular_setup import LINK, LinkOptions, TabularSetup, plain_spec, refuse_channel, split_keywords
 from oldlight.model.channels import Channel
 from oldlight.model.mdp import TabularMDP
 from oldlight.model.problem import ImpairedMDP
@@ -52,11 +53,11 @@ class TabularEnv(gym.Env[Any, Any]):
     ) -> None:
         if render_mode is not None:
             checks.one_of("render_mode", render_mode, self.metadata["render_modes"])
-        split_keywords(Process, link, LINK)
-        self._process = Process(mdp, **link)
-        self._engine = self._process.engine(1)
-        self.observation_space = self._process.observation_space
-        self.action_space = self._process.action_space
+        split_keywords(TabularSetup, link, LINK)
+        self._setup = TabularSetup(mdp, **link)
+        self._simulator = self._setup.simulator(1)
+        self.observation_space = self._setup.observation_space
+        self.action_space = self._setup.action_space
         self.render_mode = render_mode
         self._playing = False
         self._seeded = False
@@ -65,7 +66,7 @@ class TabularEnv(gym.Env[Any, Any]):
     @property
     def problem(self) -> ImpairedMDP:
         """The process, the link and the start."""
-        return self._process.problem
+        return self._setup.problem
 
     @property
     def horizon(self) -> int:
@@ -99,9 +100,9 @@ class TabularEnv(gym.Env[Any, Any]):
             refuse_channel(given)
         super().reset(seed=seed)
         if seed is not None or not self._seeded:
-            self._engine.seed(0, self.np_random)
+            self._simulator.seed(0, self.np_random)
             self._seeded = True
-        self._engine.begin(_ALL)
+        self._simulator.begin(_ALL)
         self._playing, self._earned = True, 0.0
         return self._observation(), self._info()
 
@@ -110,29 +111,34 @@ class TabularEnv(gym.Env[Any, Any]):
         if not self._playing:
             raise gym.error.ResetNeeded("the episode has ended, or never begun: call reset() first")
         chosen = checks.whole("action", action, most=self.problem.n_actions - 1)
-        rewards, over = self._engine.step(np.array([chosen]), _NONE)
+        rewards, over = self._simulator.step(np.array([chosen]), _NONE)
         reward, ended = float(rewards[0]), bool(over[0])
         self._earned += reward
         self._playing = not ended
         info = self._info()
-        if ended and not self._process.plain:
-            info["hindsight"] = {name: array[0] for name, array in self._engine.hindsight().items()}
+        if ended and not self._setup.plain:
+            info["hindsight"] = {name: array[0] for name, array in self._simulator.hindsight().items()}
         return self._observation(), reward, ended, False, info
 
     def _observation(self) -> Any:
-        if self._process.plain:
-            return self._engine.states[0]
-        return {name: array[0] for name, array in self._engine.show().items()}
+        if self._setup.plain:
+            return self._simulator.states[0]
+        return {name: array[0] for name, array in self._simulator.show().items()}
 
     def _info(self) -> dict[str, Any]:
-        return {} if self._process.plain else {"arrival": int(self._engine.arrival[0])}
+        if self._setup.plain:
+            return {}
+        info: dict[str, Any] = {"arrival": int(self._simulator.arrival[0])}
+        if (arrived := self._simulator.arrivals) is not None:
+            info["arrivals"] = [i for i in arrived[0].tolist() if i != NO_STEP]
+        return info
 
     def render(self) -> Any:
         """The true state, what the agent sees, what is under way, the queue: as text or as a picture."""
         if self.render_mode is None:
             gym.logger.warn('render() does nothing without a render_mode, e.g. gym.make(..., render_mode="ansi")')
             return None
-        scene = Scene.of(self._engine, 0, self._process.plain, self._earned)
+        scene = Scene.of(self._simulator, 0, self._setup.plain, self._earned)
         return ansi(scene) if self.render_mode == "ansi" else rgb_array(scene)
 
 

@@ -12,8 +12,8 @@ import numpy as np
 from gymnasium import spaces
 
 from oldlight import checks
-from oldlight.envs.batch_simulator import Engine
-from oldlight.envs.observation_view import View
+from oldlight.envs.batch_simulator import BatchSimulator
+from oldlight.envs.observation_view import ObservationView
 from oldlight.model.channels import Channel, ConstantDelay
 from oldlight.model.mdp import TabularMDP
 from oldlight.model.problem import ImpairedMDP, WarmStart
@@ -22,12 +22,12 @@ from oldlight.registry import called, channel_data, channel_of, mdp_of, nearest
 REWARDS = ("immediate", "delayed")
 STARTS = ("cold", "warm")
 Rewards: TypeAlias = Literal["immediate", "delayed"]
-LINK = ("channel", "start", "rewards", "actuation", "pending", "queue")  # the keywords of `Process`
+LINK = ("channel", "start", "rewards", "actuation", "pending", "queue")  # the keywords of `TabularSetup`
 PLACES = 64  # the most actions shown if nobody says how many
 
 
 class LinkOptions(TypedDict, total=False):
-    """The keywords of `Process`, for type checkers."""
+    """The keywords of `TabularSetup`, for type checkers."""
 
     channel: Channel | Mapping[str, Any] | str | None
     start: Literal["cold", "warm"]
@@ -37,7 +37,7 @@ class LinkOptions(TypedDict, total=False):
     queue: int | None
 
 
-class Process:
+class TabularSetup:
     """The keywords that all tabular environments share; see docs/envs.md.
 
     channel: None (the state itself is seen), or a channel, in words or as data. start: "cold" or "warm". rewards: "immediate" or
@@ -61,7 +61,7 @@ class Process:
         warm = WarmStart() if checks.one_of("start", start, STARTS) == "warm" else None
         self.problem = ImpairedMDP(self.mdp, link, start=warm, actuation=actuation, pending=pending)
         self.late_rewards = checks.one_of("rewards", rewards, REWARDS) == "delayed"
-        longest = min(Engine.longest_queue(self.problem), PLACES)
+        longest = min(BatchSimulator.longest_queue(self.problem), PLACES)
         self.places = longest if queue is None else checks.whole("queue", queue)
         S, A = self.problem.n_states, self.problem.n_actions
         self.action_space = spaces.Discrete(A)
@@ -73,12 +73,12 @@ class Process:
                     'one: channel="none" shows the same Dict as any link, with nothing late or lost'
                 )
             return
-        view = View(self.observation_space, self.action_space, places=self.places, ages=self.places or longest,
+        view = ObservationView(self.observation_space, self.action_space, places=self.places, ages=self.places or longest,
                     horizon=self.problem.horizon, ahead=self.problem.actuation, clock=True)  # fmt: skip
         self.observation_space = view.space
 
-    def engine(self, n: int) -> Engine:
-        return Engine(self.problem, n, late_rewards=self.late_rewards, places=self.places)
+    def simulator(self, n: int) -> BatchSimulator:
+        return BatchSimulator(self.problem, n, late_rewards=self.late_rewards, places=self.places)
 
 
 def refuse_channel(given: Any) -> NoReturn:

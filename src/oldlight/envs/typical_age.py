@@ -10,9 +10,11 @@ delay of step i, and whether it is lost drawn apart from that (from a link state
     out of order    with u_m(z) the probability that none of h, ..., h − m is visible and the link was in z at step h − m,
                         u_m(z) = Σ_z' u_{m−1}(z')·P(z | z')·(1 − P(seen | z, h − m)·A_h(m)),      P(age_h ≤ m) = 1 − Σ_z u_m(z)
 
-for m < h; and P(age_h ≤ h) = 1. Nothing is sampled. Two kinds of link have no such law without more than is known here; for them
+for m < h; and P(age_h ≤ h) = 1. Nothing of that is sampled. Two kinds of link have no such law without more than is known here; for them
 this is a bound that no age exceeds more often: where Δ depends on the state and the action, the slowest row at each step takes its
 place; where losses come from a class of one's own that draws them together, everything counts as lost.
+
+Links without a delay law are counted: the law is that of 4,096 runs, always the same ones.
 """
 
 from __future__ import annotations
@@ -21,31 +23,36 @@ import numpy as np
 from numpy.typing import NDArray
 
 from oldlight.model.channels.losses import BurstyLoss, Loss
-from oldlight.simulation.link_sampler import Traffic
+from oldlight.model.channels.messages import arrivals_of
+from oldlight.simulation.link_sampler import LawSampler, LinkSampler
 
 SHARE = 0.999  # of the steps of an episode
 STEPS = 200  # the length of an episode where no limit is known
+RUNS = 4096  # of a link without a delay law
 STILL = 1e-15  # a law that changes by less at each step has settled
 
 Floats = NDArray[np.float64]
 
 
-def typical_age(traffic: Traffic, most: int) -> tuple[int, float]:
+def typical_age(sampler: LinkSampler, most: int) -> tuple[int, float]:
     """(q, share): the smallest q, at most `most`, such that the age is at most q in 99.9 % of the steps of an episode, its end
     included, on average; and the share of the steps in which it is."""
-    steps = STEPS if traffic.horizon is None else traffic.horizon
-    law, times = age_law(traffic, steps, min(most, steps))
+    steps = STEPS if sampler.horizon is None else sampler.horizon
+    if sampler.law is None:
+        law, times = _counted(sampler, steps, min(most, steps))
+    else:
+        law, times = age_law(sampler.law, steps, min(most, steps))
     shares = times @ law / (steps + 1)
     enough = np.flatnonzero(shares >= SHARE)
     q = int(enough[0]) if len(enough) else len(shares) - 1
     return q, float(min(shares[q], 1.0))
 
 
-def age_law(traffic: Traffic, steps: int, most: int) -> tuple[Floats, Floats]:
+def age_law(sampler: LawSampler, steps: int, most: int) -> tuple[Floats, Floats]:
     """(law, times): law[h, m] = P(age at time h ≤ m) for m = 0..most, and how many of the times 0..steps row h stands for: one,
     except for the last row, which stands for all times after which nothing changes any more."""
-    arrived = _arrived(traffic, steps, most)
-    seen, moves, stationary = _visible(traffic, steps)
+    arrived = _arrived(sampler, steps, most)
+    seen, moves, stationary = _visible(sampler, steps)
     rows = min(steps, max(len(arrived), len(seen)) + most) + 1
     h = np.arange(rows)
     law = np.empty((rows, most + 1))
@@ -55,7 +62,7 @@ def age_law(traffic: Traffic, steps: int, most: int) -> tuple[Floats, Floats]:
         sent = np.maximum(h - m, 0)
         by_now = arrived[np.minimum(sent, len(arrived) - 1), m]
         visible = seen[np.minimum(sent, len(seen) - 1)]
-        if traffic.in_order:
+        if sampler.in_order:
             hidden = (hidden @ moves + (by_now - before)[:, None] * stationary) * (1 - visible)
             law[:, m] = by_now - hidden.sum(axis=1)
         else:
@@ -68,16 +75,16 @@ def age_law(traffic: Traffic, steps: int, most: int) -> tuple[Floats, Floats]:
     return law, times
 
 
-def _arrived(traffic: Traffic, steps: int, most: int) -> Floats:
+def _arrived(sampler: LawSampler, steps: int, most: int) -> Floats:
     """P(d_i ≤ k), axes (i, k); the last row holds for all later steps too."""
-    law = traffic.delay.law(steps, *traffic.sizes)
+    law = sampler.delay.law(steps, *sampler.sizes)
     waits = np.cumsum(law.interarrival[..., : most + 1], axis=-1).min(axis=(1, 2))  # P(Δ_i ≤ k), the slowest
     waits = np.pad(waits, ((0, 0), (0, most + 1 - waits.shape[1])), mode="edge")
     first = np.zeros(most + 1)
     first[: len(law.first)] = law.first[: most + 1]
     rows = [np.cumsum(first)]
-    if not traffic.in_order:
-        rows += list(waits) if traffic.moves else []
+    if not sampler.in_order:
+        rows += list(waits) if sampler.moves else []
     else:
         pmfs = np.diff(waits, axis=1, prepend=0.0)
         changes = np.flatnonzero((waits[1:] != waits[:-1]).any(axis=1))
@@ -95,9 +102,9 @@ def _arrived(traffic: Traffic, steps: int, most: int) -> Floats:
     return arrived
 
 
-def _visible(traffic: Traffic, steps: int) -> tuple[Floats, Floats, Floats]:
+def _visible(sampler: LawSampler, steps: int) -> tuple[Floats, Floats, Floats]:
     """(P(seen | z, step i), axes (i, z), whose last row holds for all later steps; P(z' | z); the law of z)."""
-    loss, one = traffic.loss, np.ones((1, 1))
+    loss, one = sampler.loss, np.ones((1, 1))
     if isinstance(loss, BurstyLoss):
         moves = np.array([[1 - loss.to_bad, loss.to_bad], [loss.to_good, 1 - loss.to_good]])
         return np.array([[loss.seen_good, loss.seen_bad]]), moves, np.array([1 - loss.bad, loss.bad])
@@ -108,3 +115,16 @@ def _visible(traffic: Traffic, steps: int) -> tuple[Floats, Floats, Floats]:
     else:
         seen = loss.arrival_probabilities(steps) if loss.independent else np.zeros(1)
     return seen[:, None], one, np.ones(1)
+
+
+def _counted(sampler: LinkSampler, steps: int, most: int) -> tuple[Floats, Floats]:
+    """As `age_law`, counted in `RUNS` runs."""
+    assert sampler.link is not None
+    arrivals = arrivals_of(sampler.link, np.random.default_rng(0), steps + 1, RUNS)
+    law = np.empty((steps + 1, most + 1))
+    for h in range(steps + 1):
+        youngest = range(h, max(h - most, 0) - 1, -1)
+        seen = np.logical_or.accumulate([(arrivals[i] >= 0) & (arrivals[i] <= h) for i in youngest])
+        law[h], law[h, : len(seen)] = 1.0, seen.mean(axis=1)
+    law[np.arange(steps + 1)[:, None] <= np.arange(most + 1)] = 1.0
+    return law, np.ones(steps + 1)

@@ -18,10 +18,11 @@ from gymnasium.vector.utils import batch_space
 from numpy.typing import NDArray
 
 from oldlight import checks
+from oldlight.envs.batch_simulator import NO_STEP
 from oldlight.envs.registration import named_classes
 from oldlight.envs.rendering import Scene, ansi, rgb_array
 from oldlight.envs.tabular import TabularEnv
-from oldlight.envs.tabular_setup import LINK, LinkOptions, Process, plain_spec, refuse_channel, split_keywords
+from oldlight.envs.tabular_setup import LINK, LinkOptions, TabularSetup, plain_spec, refuse_channel, split_keywords
 from oldlight.model.channels import Channel
 from oldlight.model.mdp import TabularMDP
 from oldlight.model.problem import ImpairedMDP
@@ -73,11 +74,11 @@ class TabularVectorEnv(VectorEnv[Any, Any, Any]):
         self.num_envs = checks.whole("num_envs", num_envs, least=1)
         self.autoreset_mode, self.render_mode = autoreset_mode, render_mode
         self.metadata = self.metadata | {"autoreset_mode": autoreset_mode}
-        split_keywords(Process, link, LINK)
-        self._process = Process(mdp, **link)
-        self._engine = self._process.engine(self.num_envs)
-        self.single_observation_space = self._process.observation_space
-        self.single_action_space = self._process.action_space
+        split_keywords(TabularSetup, link, LINK)
+        self._setup = TabularSetup(mdp, **link)
+        self._simulator = self._setup.simulator(self.num_envs)
+        self.single_observation_space = self._setup.observation_space
+        self.single_action_space = self._setup.action_space
         self.observation_space = batch_space(self.single_observation_space, self.num_envs)
         self.action_space = batch_space(self.single_action_space, self.num_envs)
         self._over = np.zeros(self.num_envs, dtype=np.bool_)
@@ -87,7 +88,7 @@ class TabularVectorEnv(VectorEnv[Any, Any, Any]):
     @property
     def problem(self) -> ImpairedMDP:
         """The process, the link and the start of each copy."""
-        return self._process.problem
+        return self._setup.problem
 
     @property
     def channel(self) -> Channel:
@@ -120,7 +121,7 @@ class TabularVectorEnv(VectorEnv[Any, Any, Any]):
         who = self._asked_for(options)
         for e, one in enumerate(self._seeds(seed)):
             if who[e] and (one is not None or not self._seeded[e]):
-                self._engine.seed(e, seeding.np_random(one)[0])
+                self._simulator.seed(e, seeding.np_random(one)[0])
                 self._seeded[e] = True
         self._begin(who)
         return self._observations(), self._infos(who)
@@ -134,7 +135,7 @@ class TabularVectorEnv(VectorEnv[Any, Any, Any]):
             raise gym.error.ResetNeeded(
                 f"environment {int(waiting.argmax())} has ended: call reset(options={{'reset_mask': mask}}) first"
             )
-        rewards, over = self._engine.step(chosen, waiting)
+        rewards, over = self._simulator.step(chosen, waiting)
         if waiting.any():
             self._begin(waiting)
         self._earned += rewards
@@ -154,7 +155,7 @@ class TabularVectorEnv(VectorEnv[Any, Any, Any]):
         return observations, rewards, over, np.zeros(self.num_envs, dtype=np.bool_), infos
 
     def _begin(self, who: Mask) -> None:
-        self._engine.begin(who)
+        self._simulator.begin(who)
         self._over = self._over & ~who
         self._earned[who] = 0.0
 
@@ -191,13 +192,13 @@ class TabularVectorEnv(VectorEnv[Any, Any, Any]):
     # -- what is shown ------------------------------------------------------------------------------------------
 
     def _observations(self) -> Any:
-        return self._engine.states if self._process.plain else self._engine.show()
+        return self._simulator.states if self._setup.plain else self._simulator.show()
 
     def _one_by_one(self, shown: Any, who: Mask) -> NDArray[Any]:
         """The observations of the environments in `who`, as an array of objects (Gymnasium's form of final_obs)."""
         rows = np.full(self.num_envs, None, dtype=object)
         each = np.flatnonzero(who).tolist()
-        if self._process.plain:
+        if self._setup.plain:
             for e in each:
                 rows[e] = shown[e]
         else:
@@ -207,12 +208,14 @@ class TabularVectorEnv(VectorEnv[Any, Any, Any]):
 
     def _infos(self, who: Mask, ended: Mask | None = None) -> dict[str, Any]:
         """Infos as Gymnasium batches them: a mask "_key" beside each key."""
-        if self._process.plain:
+        if self._setup.plain:
             return {}
-        infos: dict[str, Any] = {"arrival": np.where(who, self._engine.arrival, 0), "_arrival": who.copy()}
+        infos: dict[str, Any] = {"arrival": np.where(who, self._simulator.arrival, 0), "_arrival": who.copy()}
+        if (arrived := self._simulator.arrivals) is not None:
+            infos |= {"arrivals": np.where(who[:, None], arrived, NO_STEP), "_arrivals": who.copy()}
         if ended is not None:
             revealed: dict[str, Any] = {}
-            for name, array in self._engine.hindsight().items():
+            for name, array in self._simulator.hindsight().items():
                 array[~ended] = 0
                 revealed |= {name: array, f"_{name}": ended.copy()}
             infos |= {"hindsight": revealed, "_hindsight": ended.copy()}
@@ -224,7 +227,7 @@ class TabularVectorEnv(VectorEnv[Any, Any, Any]):
             gym.logger.warn('render() does nothing without a render_mode, e.g. gym.make_vec(..., render_mode="ansi")')
             return None
         draw: Any = ansi if self.render_mode == "ansi" else rgb_array
-        scenes = (Scene.of(self._engine, e, self._process.plain, float(self._earned[e])) for e in range(self.num_envs))
+        scenes = (Scene.of(self._simulator, e, self._setup.plain, float(self._earned[e])) for e in range(self.num_envs))
         return tuple(draw(scene) for scene in scenes)
 
 

@@ -6,6 +6,9 @@ row i, which is step i − warmup. `agent[what, e]` is its present: rows 0..4 ar
 newest settled step; then the time, whether the link is bad, the first step whose reward has not been paid, and the step that
 settled just now. `streams[what, e]` are random states of the process, the delays and the losses of environment e alone
 (SplitMix64), so that none depends on the others.
+
+Behind a link without a delay law `told[0, e]` is the step and `told[1, e]` the arrival time that the link tells of at this time (−1: it is
+lost, or not shown yet); nothing is drawn for the link here.
 """
 
 from typing import NamedTuple
@@ -37,6 +40,7 @@ class Model(NamedTuple):
     to_bad: float
     to_good: float
     loses: bool
+    has_law: bool  # else the link is told
     longest_delay: int  # no delay is longer
     warmup: int  # steps before step 0
     ahead: int  # how late actions are
@@ -72,13 +76,33 @@ def _losing(i, e, model, agent, streams):
 @compiled(inline="always")
 def _hear(e, w, A, model, past, agent):
     """What reaches the agent at time w."""
+    if not model.has_law:
+        agent[ARRIVAL, e] = NOTHING
+        agent[WAITED, e] += 1
+        t = agent[NEWEST, e]
+        for i in range(w, max(t, w - model.longest_delay - 1), -1):
+            if past[SETTLES, i, e] == w and not past[LOST, i, e]:
+                agent[NEWEST, e] = agent[ARRIVAL, e] = i
+                agent[LENGTH, e] -= i - max(t, 0)
+                agent[WAITED, e] = 0
+                break
+        return
     settled = agent[SETTLED, e]
     observe(e, w, model.warmup, A, model.loses, past[LOST], past[SETTLES], agent)
     agent[ARRIVAL, e] = agent[SETTLED, e] if agent[SETTLED, e] > settled else NOTHING
 
 
+@compiled(inline="always")
+def _take(e, told, past):
+    """The observation of a step arrives at a time; what is told first of a step holds."""
+    i = told[0, e]
+    if i >= 0 and (past[LOST, i, e] or past[SETTLES, i, e] < 0):
+        past[SETTLES, i, e] = told[1, e]
+        past[LOST, i, e] = told[1, e] < 0
+
+
 @compiled
-def begin(who, initial, first, pending, model, past, agent, streams):
+def begin(who, initial, first, pending, told, model, past, agent, streams):
     """A new episode for every environment e with who[e]; initial, first: running sums of the laws of s_0 and d_0."""
     warmup = model.warmup
     A = model.rewards.shape[2]
@@ -96,6 +120,12 @@ def begin(who, initial, first, pending, model, past, agent, streams):
             past[ACTION, i, e], past[SETTLES, i, e], past[LOST, i, e] = a, i, 0
         for i in range(model.ahead):
             past[ACTION, warmup + i, e] = pending[i]
+        if not model.has_law:
+            past[SETTLES, :, e] = -1
+            past[LOST, :, e] = 1
+            _take(e, told, past)
+            _hear(e, 0, A, model, past, agent)
+            continue
         late = warmup
         if warmup == 0 and len(first) > 1:
             late = min(draw(first, _uniform(streams, DELAY, e)), model.longest_delay)
@@ -105,15 +135,20 @@ def begin(who, initial, first, pending, model, past, agent, streams):
 
 
 @compiled
-def step(skip, actions, model, past, agent, streams, rewards, over):
-    """One step of every environment e without skip[e]; fills rewards and over. Returns the first environment whose action is none,
-    having done nothing, or −1."""
-    H, _, A = model.rewards.shape
-    warmup = model.warmup
-    random_link = model.interarrival.shape[3] > 1
+def first_wrong(skip, actions, A):
+    """The first environment without skip[e] whose action is none, or −1."""
     for e in range(len(skip)):
         if not skip[e] and not 0 <= actions[e] < A:
             return e
+    return -1
+
+
+@compiled
+def step(skip, actions, told, model, past, agent, streams, rewards, over):
+    """One step of every environment e without skip[e]; fills rewards and over."""
+    H, _, A = model.rewards.shape
+    warmup = model.warmup
+    random_link = model.interarrival.shape[3] > 1
     for e in range(len(skip)):
         rewards[e] = 0.0
         over[e] = False
@@ -128,17 +163,20 @@ def step(skip, actions, model, past, agent, streams, rewards, over):
         at = min(w, model.index.shape[0] - 1)
         k = draw(model.cumulative[at, row], _uniform(streams, PROCESS, e))
         past[STATE, i + 1, e] = model.index[at, row, k]
-        settle = past[SETTLES, i, e] + 1
-        if random_link:
-            law = (
-                min(w, model.interarrival.shape[0] - 1),
-                min(s, model.interarrival.shape[1] - 1),
-                min(a, model.interarrival.shape[2] - 1),
-            )
-            settle += draw(model.interarrival[law], _uniform(streams, DELAY, e))
-            settle = min(settle, w + 1 + model.longest_delay)
-        past[SETTLES, i + 1, e] = settle
-        past[LOST, i + 1, e] = _losing(w + 1, e, model, agent, streams)
+        if model.has_law:
+            settle = past[SETTLES, i, e] + 1
+            if random_link:
+                law = (
+                    min(w, model.interarrival.shape[0] - 1),
+                    min(s, model.interarrival.shape[1] - 1),
+                    min(a, model.interarrival.shape[2] - 1),
+                )
+                settle += draw(model.interarrival[law], _uniform(streams, DELAY, e))
+                settle = min(settle, w + 1 + model.longest_delay)
+            past[SETTLES, i + 1, e] = settle
+            past[LOST, i + 1, e] = _losing(w + 1, e, model, agent, streams)
+        else:
+            _take(e, told, past)
         agent[CLOCK, e] = w + 1
         agent[LENGTH, e] += 1
         _hear(e, w + 1, A, model, past, agent)
@@ -150,7 +188,6 @@ def step(skip, actions, model, past, agent, streams, rewards, over):
             agent[PAID, e] = max(agent[PAID, e], until)
         else:
             rewards[e] = model.rewards[w, s, a]
-    return -1
 
 
 @compiled

@@ -21,19 +21,20 @@ from oldlight.kernels.cache import compiled
 # columns of Graph.whole
 BLOCK, CODE, STATE, BELIEF, BELIEF_SIZE, OPTION, CHOSEN, LOW_ACTION, KNOWN, TURN = range(10)
 WHOLE = 10
-UP, LOW, WEIGHT = range(3)  # columns of Graph.real
+UP, LOW = range(2)  # columns of Graph.real
 ACTION, FROM, TO, NEXT_OPTION = range(4)  # columns of Graph.option
-STATES, OPTIONS, EDGES, BELIEFS, EXPANDED, CUT_OFF = range(6)  # places of Graph.count
+STATES, OPTIONS, EDGES, BELIEFS, EXPANDED = range(5)  # places of Graph.count
 UNKNOWN = -1
 ROUND = 2.0**46
-_inner = compiled
+_inner = compiled(error_model="numpy")
 
 
 class Process(NamedTuple):
-    """sizes = (S, A, D, H); successors of row s·A + a of step t; rewards[t, s, a]; one step if stationary; tie: bounds this close
-    are equal."""
+    """sizes = (S, A, D, H); power[L] = A^L; successors of row s·A + a of step t; rewards[t, s, a]; one step if stationary; tie: bounds
+    this close are equal."""
 
     sizes: np.ndarray
+    power: np.ndarray
     index: np.ndarray
     weight: np.ndarray
     count: np.ndarray
@@ -66,7 +67,8 @@ class Tables(NamedTuple):
 
 
 class Graph(NamedTuple):
-    """States, options, edges and sparse laws; `slots` is a hash table of states."""
+    """States, options, edges and sparse laws; `slots` is a hash table of states, and corner[i] the number + 1 of the corner whose
+    law could be unknown, at the places of `Tables.blind`."""
 
     whole: np.ndarray
     real: np.ndarray
@@ -78,13 +80,15 @@ class Graph(NamedTuple):
     place: np.ndarray
     mass: np.ndarray
     slots: np.ndarray
+    corner: np.ndarray
     count: np.ndarray
 
 
 class Scratch(NamedTuple):
-    """The laws b_0..b_{L+1} of one expansion: dense values, their supports, and the rewards on the way."""
+    """The laws b_0..b_{L+1} of one expansion: dense, and as mass[j, k] at support[j, k], k < size[j]; and the rewards on the way."""
 
     law: np.ndarray
+    mass: np.ndarray
     support: np.ndarray
     size: np.ndarray
     earned: np.ndarray
@@ -97,8 +101,9 @@ def _mix(x, y):
 
 
 @_inner
-def _find(graph, block, code, s, law, support, n):
+def _find(graph, place, law, support, n):
     """(the slot of a state, its number or −1): s ≥ 0 is a corner, else the law law[support[:n]], compared to within 2^−46."""
+    block, code, s = place
     x = _mix(_mix(_mix(np.uint64(17), block), code), s + 1)
     if s < 0:
         for i in range(n):  # the same in any order of the support
@@ -127,61 +132,83 @@ def _find(graph, block, code, s, law, support, n):
 
 
 @_inner
-def _bounds(process, link, tables, block, code, s, law, support, n):
-    """(upper, lower) of a state by the tables."""
-    width = process.sizes[1] ** link.length[block]
+def bounds(process, link, tables, graph, place, mass, support, n):
+    """(upper, lower) of the state place = (block, code, s) by the tables and by the corners that the graph knows."""
+    block, code, s = place
+    A = process.sizes[1]
+    width = process.power[link.length[block]]
+    start = link.offset[block] + code
     if s >= 0:
-        at = link.offset[block] + s * width + code
+        at = start + s * width
         return tables.upper[at], tables.lower[at]
-    up, low = 0.0, 0.0
+    blind = link.blind_offset[block] + code
+    up, low, known = 0.0, 0.0, 0
     for i in range(n):
         s2 = support[i]
-        up += law[s2] * tables.upper[link.offset[block] + s2 * width + code]
-        low += law[s2] * tables.blind[link.blind_offset[block] + s2 * width + code]
+        up += mass[i] * tables.upper[start + s2 * width]
+        low += mass[i] * tables.blind[blind + s2 * width]
+        corner = graph.corner[blind + s2 * width] - 1
+        if corner >= 0 and graph.whole[corner, KNOWN] > 0:
+            known += 1
+    if known > 0:  # the value of each action is convex in the law
+        best = -np.inf
+        for a in range(A):
+            x = 0.0
+            for i in range(n):
+                s2 = support[i]
+                corner = graph.corner[blind + s2 * width] - 1
+                if corner >= 0 and graph.whole[corner, KNOWN] > 0:
+                    x += mass[i] * min(graph.q[corner, a], graph.real[corner, UP])
+                else:
+                    x += mass[i] * tables.upper[start + s2 * width]
+            best = max(best, x)
+        up = min(up, best)
     return up, low
 
 
 @_inner
-def _make(process, link, tables, graph, place, law, support, n):
-    """Make the state place = (block, code, s, slot) and return its number."""
-    block, code, s, slot = place
+def _make(process, link, tables, graph, place, slot, mass, support, n):
+    """Make the state place = (block, code, s) and return its number."""
+    block, code, s = place
     i = graph.count[STATES]
     graph.count[STATES] += 1
     graph.slots[slot] = i + 1
     row = graph.whole[i]
     row[BLOCK], row[CODE], row[STATE], row[OPTION], row[KNOWN], row[LOW_ACTION] = block, code, s, -1, 0, UNKNOWN
     row[TURN] = 0
-    up, low = _bounds(process, link, tables, block, code, s, law, support, n)
-    graph.real[i, UP], graph.real[i, LOW], graph.real[i, WEIGHT] = max(up, low), low, 0.0
+    up, low = bounds(process, link, tables, graph, place, mass, support, n)
+    graph.real[i, UP], graph.real[i, LOW] = max(up, low), low
     row[CHOSEN] = UNKNOWN
     if s >= 0:
-        row[CHOSEN] = tables.actions[link.offset[block] + s * process.sizes[1] ** link.length[block] + code]
+        at = s * process.power[link.length[block]] + code
+        row[CHOSEN] = tables.actions[link.offset[block] + at]
+        if link.blind_offset[block] >= 0:
+            graph.corner[link.blind_offset[block] + at] = i + 1
     else:
         start = graph.count[BELIEFS]
         graph.count[BELIEFS] += n
         row[BELIEF], row[BELIEF_SIZE] = start, n
         for j in range(n):
             graph.place[start + j] = support[j]
-            graph.mass[start + j] = law[support[j]]
+            graph.mass[start + j] = mass[j]
     for a in range(process.sizes[1]):
         graph.q[i, a] = np.inf
     return i
 
 
-@compiled
+@_inner
 def enter(process, link, tables, graph, place, law, support, n):
     """The number of the state place = (block, code, s), made if need be."""
-    block, code, s = place
-    slot, i = _find(graph, block, code, s, law, support, n)
+    slot, i = _find(graph, place, law, support, n)
     if i < 0:
-        i = _make(process, link, tables, graph, (block, code, s, slot), law, support, n)
+        i = _make(process, link, tables, graph, place, slot, law[support[:n]], support, n)
     return i
 
 
-@compiled
+@_inner
 def find(graph, place, law, support, n):
     """The number of the state place = (block, code, s), or −1."""
-    return _find(graph, place[0], place[1], place[2], law, support, n)[1]
+    return _find(graph, place, law, support, n)[1]
 
 
 @_inner
@@ -205,13 +232,13 @@ def _push(process, link, graph, scratch, i, a):
         scratch.size[j] = 0
     if row[STATE] >= 0:
         scratch.law[0, row[STATE]] = 1.0
-        scratch.support[0, 0] = row[STATE]
+        scratch.support[0, 0], scratch.mass[0, 0] = row[STATE], 1.0
         scratch.size[0] = 1
     else:
         for k in range(row[BELIEF_SIZE]):
             s = graph.place[row[BELIEF] + k]
             scratch.law[0, s] = graph.mass[row[BELIEF] + k]
-            scratch.support[0, k] = s
+            scratch.support[0, k], scratch.mass[0, k] = s, graph.mass[row[BELIEF] + k]
         scratch.size[0] = row[BELIEF_SIZE]
     scratch.earned[0] = 0.0
     code = row[CODE]
@@ -234,6 +261,8 @@ def _push(process, link, graph, scratch, i, a):
                     scratch.support[j + 1, n] = s2
                     n += 1
                 scratch.law[j + 1, s2] += p * process.weight[now, line, i2]
+        for k in range(n):
+            scratch.mass[j + 1, k] = scratch.law[j + 1, scratch.support[j + 1, k]]
         scratch.size[j + 1] = n
         scratch.earned[j + 1] = scratch.earned[j] + total
     return S
@@ -246,10 +275,9 @@ def visit(process, link, tables, graph, scratch, i, a, option):
     option ≥ 0: the next states are entered, and the edges and the gain of that option written.
     """
     _push(process, link, graph, scratch, i, a)
-    A = process.sizes[1]
     block = graph.whole[i, BLOCK]
     L = link.length[block]
-    full = graph.whole[i, CODE] + a * A**L
+    full = graph.whole[i, CODE] + a * process.power[L]
     value, gain = 0.0, 0.0
     edge = graph.count[EDGES]
     for e in range(link.first[block], link.first[block + 1]):
@@ -262,32 +290,48 @@ def visit(process, link, tables, graph, scratch, i, a, option):
             j = 1
         else:
             s = graph.whole[i, STATE]
-        code = full // A**j
+        code = full // process.power[j]
         gain += p * scratch.earned[j]
-        law, support, n = scratch.law[j], scratch.support[j], scratch.size[j]
+        law, mass, support, n = scratch.law[j], scratch.mass[j], scratch.support[j], scratch.size[j]
         if s < 0 and k < 0 and n == 1 and not link.root[to]:
             s = support[0]
+        if option < 0 and (k >= 0 or s >= 0):  # bounds of corners are in the tables
+            at, width = link.offset[to] + code, process.power[link.length[to]]
+            if k < 0:
+                value += p * tables.upper[at + s * width]
+            else:
+                for m in range(shown):
+                    value += p * mass[m] * tables.upper[at + support[m] * width]
+            continue
         for m in range(shown):
-            chance = p
+            share = 1.0
             if k >= 0:
                 s = support[m]
-                chance = p * law[s]
-            slot, child = _find(graph, to, code, s, law, support, n)
-            if child < 0 and option >= 0:
-                child = _make(process, link, tables, graph, (to, code, s, slot), law, support, n)
-            if option >= 0:
-                graph.child[edge] = child
-                graph.probability[edge] = chance
-                edge += 1
-            if child >= 0:
-                value += chance * graph.real[child, UP]
-            else:
-                value += chance * _bounds(process, link, tables, to, code, s, law, support, n)[0]
+                share = mass[m]
+            place = (to, code, s)
+            slot, child = _find(graph, place, law, support, n)
+            if option < 0:
+                up = bounds(process, link, tables, graph, place, mass, support, n)[0]
+                value += p * (up if child < 0 else min(up, graph.real[child, UP]))
+                continue
+            if child < 0:
+                child = _make(process, link, tables, graph, place, slot, mass, support, n)
+            graph.child[edge], graph.probability[edge] = child, p * share
+            value += p * share * graph.real[child, UP]
+            edge += 1
     if option >= 0:
         graph.option[option, TO] = edge
         graph.gain[option] = gain
         graph.count[EDGES] = edge
     return gain + value
+
+
+@_inner
+def look(process, link, tables, graph, scratch, i, a):
+    """An upper bound of acting a at state i, by one step of lookahead."""
+    return visit(
+        process, link, tables, graph, scratch, i, a, np.int64(UNKNOWN)
+    )  # a plain number: a literal compiles again
 
 
 @_inner
@@ -325,7 +369,7 @@ def room(process, link, graph, block):
     )
 
 
-@compiled
+@_inner
 def rehash(graph):
     """Fill a new, empty table of slots."""
     S = 1
@@ -341,7 +385,7 @@ def rehash(graph):
         support = graph.place[row[BELIEF] : row[BELIEF] + n]
         for j in range(n):
             law[support[j]] = graph.mass[row[BELIEF] + j]
-        slot, _known = _find(graph, row[BLOCK], row[CODE], row[STATE], law, support, n)
+        slot, _known = _find(graph, (row[BLOCK], row[CODE], row[STATE]), law, support, n)
         graph.slots[slot] = i + 1
         for j in range(n):
             law[support[j]] = 0.0

@@ -12,7 +12,6 @@ from oldlight.kernels.graph import (
     BLOCK,
     CHOSEN,
     CODE,
-    CUT_OFF,
     EXPANDED,
     FROM,
     KNOWN,
@@ -25,22 +24,21 @@ from oldlight.kernels.graph import (
     TURN,
     UNKNOWN,
     UP,
-    WEIGHT,
+    bounds,
     expand,
+    look,
     option_of,
     room,
-    visit,
 )  # fmt: skip
 
 DONE, GROW, PAUSE = range(3)
-_inner = compiled
+ASKED, ASKED_CLOSED = 1, 2  # Graph.whole[:, KNOWN]: every action is bounded; bounded again after the state was closed
+_inner = compiled(error_model="numpy")
 
 
 class Limits(NamedTuple):
-    """Gaps up to `slack` are closed; states whose probability times gap is at most `cut` wait for a later `turn` (1, 2, ..); a
-    call makes at most `most` options."""
+    """Gaps up to `slack` are closed; a state is looked into once in each `turn` (1, 2, ..); a call makes at most `most` options."""
 
-    cut: np.ndarray
     slack: np.ndarray
     turn: np.ndarray
     most: np.ndarray
@@ -54,8 +52,8 @@ def _ask(process, link, tables, graph, scratch, i):
         if forced >= 0 and a != forced:
             graph.q[i, a] = -np.inf
         elif option_of(graph, i, a) < 0:
-            graph.q[i, a] = min(graph.q[i, a], visit(process, link, tables, graph, scratch, i, a, -1))
-    graph.whole[i, KNOWN] = 1
+            graph.q[i, a] = min(graph.q[i, a], look(process, link, tables, graph, scratch, i, a))
+    graph.whole[i, KNOWN] = max(graph.whole[i, KNOWN], ASKED)
     _choose(process, graph, i)
 
 
@@ -91,11 +89,10 @@ def _update(process, link, tables, graph, i):
         if low > graph.real[i, LOW]:
             graph.real[i, LOW], row[LOW_ACTION] = low, a
         o = graph.option[o, NEXT_OPTION]
-    if row[STATE] < 0:  # the tables may have come down since
-        width = process.sizes[1] ** link.length[row[BLOCK]]
-        up = 0.0
-        for j in range(row[BELIEF], row[BELIEF] + row[BELIEF_SIZE]):
-            up += graph.mass[j] * tables.upper[link.offset[row[BLOCK]] + graph.place[j] * width + row[CODE]]
+    if row[STATE] < 0:  # what is known of the corners may have come down since
+        here = slice(row[BELIEF], row[BELIEF] + row[BELIEF_SIZE])
+        place = (row[BLOCK], row[CODE], row[STATE])
+        up, _low = bounds(process, link, tables, graph, place, graph.mass[here], graph.place[here], row[BELIEF_SIZE])
         graph.real[i, UP] = min(graph.real[i, UP], up)
     graph.real[i, UP] = max(graph.real[i, UP], graph.real[i, LOW])
     return best
@@ -109,7 +106,7 @@ def _settle(process, link, tables, graph, i):
     if row[KNOWN]:
         _choose(process, graph, i)
     if row[STATE] >= 0:
-        at = link.offset[row[BLOCK]] + row[STATE] * process.sizes[1] ** link.length[row[BLOCK]] + row[CODE]
+        at = link.offset[row[BLOCK]] + row[STATE] * process.power[link.length[row[BLOCK]]] + row[CODE]
         tables.upper[at] = min(tables.upper[at], graph.real[i, UP])
     return best
 
@@ -128,9 +125,7 @@ def _next_option(process, link, tables, graph, scratch, i):
             return option
         if not row[KNOWN]:
             break
-        graph.q[i, a] = min(
-            graph.q[i, a], visit(process, link, tables, graph, scratch, i, a, -1)
-        )  # the graph may know more
+        graph.q[i, a] = min(graph.q[i, a], look(process, link, tables, graph, scratch, i, a))  # the graph may know more
         _choose(process, graph, i)
         if row[CHOSEN] == a:
             break
@@ -140,76 +135,92 @@ def _next_option(process, link, tables, graph, scratch, i):
 
 
 @_inner
-def _open(process, graph, i, weight, limits):
-    """Is there anything to gain from state i, met with this probability, that this turn has not looked at?"""
-    gap = graph.real[i, UP] - graph.real[i, LOW]
-    done = graph.whole[i, TURN] == limits.turn[0] and graph.real[i, WEIGHT] >= weight
-    if gap <= limits.slack[0] or done:
-        return False
-    if weight * gap <= limits.cut[0]:
-        graph.count[CUT_OFF] += 1
-        return False
-    return True
+def _sharpen(process, link, tables, graph, scratch, i, slack):
+    """Before a law is looked into: bound every action of its closed corners anew, since theirs bound the law's."""
+    row = graph.whole[i]
+    start = link.blind_offset[row[BLOCK]] + row[CODE]
+    width = process.power[link.length[row[BLOCK]]]
+    for j in range(row[BELIEF], row[BELIEF] + row[BELIEF_SIZE]):
+        c = graph.corner[start + graph.place[j] * width] - 1
+        if c >= 0 and graph.whole[c, KNOWN] < ASKED_CLOSED and graph.real[c, UP] - graph.real[c, LOW] <= slack:
+            _ask(process, link, tables, graph, scratch, c)
+            graph.whole[c, KNOWN] = ASKED_CLOSED
 
 
-@compiled
+@_inner
+def _open(graph, i, limits):
+    """Is there anything to gain from state i that this turn has not looked at?"""
+    return graph.real[i, UP] - graph.real[i, LOW] > limits.slack[0] and graph.whole[i, TURN] != limits.turn[0]
+
+
+@_inner
+def _others(process, graph, i, a):
+    """The highest upper bound of another action than a; −∞ where they have not been asked for."""
+    best = -np.inf
+    if graph.whole[i, KNOWN]:
+        for a2 in range(process.sizes[1]):
+            if a2 != a:
+                best = max(best, graph.q[i, a2])
+    return best
+
+
+@_inner
 def close(process, link, tables, graph, scratch, start, limits):
     """Depth first from the start: at each state follow the action with the highest upper bound until no other can beat it.
 
-    start[k] = (state, probability) as floats. Returns DONE, or GROW or PAUSE when it should be called again for the same turn.
+    A state is left early when its upper bound is so low, below `enough`, that the state before will take another action.
+    start: numbers of states. Returns DONE, or GROW or PAUSE when it should be called again for the same turn.
     """
-    H = process.sizes[3]
-    state, option, edge = np.empty(H + 2, np.int64), np.empty(H + 2, np.int64), np.empty(H + 2, np.int64)
-    weight, total, before = np.empty(H + 2), np.empty(H + 2), np.empty(H + 2)
+    H, tie, slack = process.sizes[3], process.tie[0], limits.slack[0]
+    state, option, edge, last = np.empty((4, H + 2), np.int64)
+    total, before, enough = np.empty((3, H + 2))
     expanded = graph.count[EXPANDED]
     for k in range(len(start)):
-        if not _open(process, graph, np.int64(start[k, 0]), start[k, 1], limits):
+        if not _open(graph, start[k], limits):
             continue
         depth = 0
-        state[0], weight[0], option[0] = np.int64(start[k, 0]), start[k, 1], -1
+        state[0], option[0], last[0], enough[0] = start[k], -1, -1, -np.inf
         while depth >= 0:
             i = state[depth]
             row = graph.whole[i]
             if option[depth] < 0:
                 if graph.count[EXPANDED] - expanded >= limits.most[0]:
                     return PAUSE
+                if row[STATE] < 0 and row[TURN] != limits.turn[0] and last[depth] < 0:
+                    _sharpen(process, link, tables, graph, scratch, i, slack)
                 o = _next_option(process, link, tables, graph, scratch, i)
                 if o < 0:
                     return GROW
                 option[depth], edge[depth], total[depth] = o, graph.option[o, FROM], graph.gain[o]
                 for e in range(graph.option[o, FROM], graph.option[o, TO]):
                     total[depth] += graph.probability[e] * graph.real[graph.child[e], UP]
+                if o == last[depth]:  # still the best, and there is nothing left to look into
+                    edge[depth] = graph.option[o, TO]
             o = option[depth]
-            going = graph.real[i, UP] - graph.real[i, LOW] > limits.slack[0]
-            if going and row[KNOWN] and edge[depth] > graph.option[o, FROM]:
-                others = -np.inf  # does another action look better by now?
-                for a in range(process.sizes[1]):
-                    if a != graph.option[o, ACTION]:
-                        others = max(others, graph.q[i, a])
-                if total[depth] < others - process.tie[0]:
-                    option[depth] = -1
-                    continue
+            others = _others(process, graph, i, graph.option[o, ACTION])
+            going = graph.real[i, UP] - graph.real[i, LOW] > slack and max(total[depth], others) > enough[depth]
+            if going and total[depth] < others - tie and graph.option[o, FROM] < edge[depth] < graph.option[o, TO]:
+                option[depth] = -1  # another action looks better by now
+                continue
             e = edge[depth]
             while going and e < graph.option[o, TO]:
-                if _open(process, graph, graph.child[e], weight[depth] * graph.probability[e], limits):
+                if _open(graph, graph.child[e], limits):
                     break
                 e += 1
             edge[depth] = e + 1
             if going and e < graph.option[o, TO]:
                 before[depth] = graph.real[graph.child[e], UP]
+                spare = total[depth] - max(others, enough[depth]) + 2 * tie
                 depth += 1
-                state[depth], weight[depth], option[depth] = (
-                    graph.child[e],
-                    weight[depth - 1] * graph.probability[e],
-                    -1,
-                )
+                state[depth], option[depth], last[depth] = graph.child[e], -1, -1
+                enough[depth] = before[depth - 1] - spare / graph.probability[e]
                 continue
             _settle(process, link, tables, graph, i)
-            open_still = graph.real[i, UP] - graph.real[i, LOW] > limits.slack[0]
-            if open_still and _next_option(process, link, tables, graph, scratch, i) != o:
-                option[depth] = -1
-                continue
-            row[TURN], graph.real[i, WEIGHT] = limits.turn[0], weight[depth]
+            if graph.real[i, UP] > enough[depth]:
+                if graph.real[i, UP] - graph.real[i, LOW] > slack and last[depth] != o:
+                    last[depth], option[depth] = o, -1
+                    continue
+                row[TURN] = limits.turn[0]
             depth -= 1
             if depth >= 0:
                 e = edge[depth] - 1

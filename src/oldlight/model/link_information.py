@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Hashable
+from collections.abc import Callable, Hashable, Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
-from oldlight.model.channels.automaton import NOTHING_NEWER, ChannelAutomaton
+from oldlight.model.channels.automaton import NOTHING_NEWER, ChannelAutomaton, News
 from oldlight.model.mdp import TabularMDP
 
 if TYPE_CHECKING:
@@ -61,6 +61,75 @@ class PolicyOfNodes(ABC):
         """Was the policy made for a problem of these sizes behind a link of these nodes?"""
 
 
+class NodePolicy(PolicyOfNodes):
+    """`choose(info)` gives the action at a `LinkInformation` of one problem; each is asked once."""
+
+    def __init__(self, problem: ImpairedMDP, choose: Callable[[LinkInformation], int]) -> None:
+        self.problem, self.choose = problem, choose
+        self._known: dict[LinkInformation, int] = {}
+
+    def action(self, info: LinkInformation) -> int:
+        """The action at `info`."""
+        if info not in self._known:
+            self._known[info] = int(self.choose(info))
+        return self._known[info]
+
+    def probabilities(self, info: Any) -> Floats:
+        return np.asarray(np.eye(self.problem.n_actions)[self.action(info)])
+
+    def fits(self, problem: ImpairedMDP) -> bool:
+        mine = self.problem
+        sizes = (mine.horizon, mine.n_states, mine.n_actions) == (problem.horizon, problem.n_states, problem.n_actions)
+        return sizes and mine.automaton.nodes == problem.automaton.nodes
+
+
+class NodeFollower:
+    """The node of a link's automaton, followed by what is heard of it, episode by episode.
+
+    Parameters
+    ----------
+    automaton : ChannelAutomaton
+        That of the problem: later by the actuation delay.
+    actuation : int
+        How late actions are; time 0 is that of the first action that is chosen.
+
+    Examples
+    --------
+    >>> import oldlight as ol
+    >>> from oldlight.model.link_information import NodeFollower
+    >>> problem = ol.ImpairedMDP(ol.instances.sensing_chain(0.8), "packets:0=.5,1=.5")
+    >>> follower = NodeFollower(problem.automaton)
+    >>> [follower.hear([]), follower.hear([0, 1]), follower.hear([])]  # nothing at time 0, two observations at time 1, then nothing
+    [1, 0, 1]
+    """
+
+    def __init__(self, automaton: ChannelAutomaton, actuation: int = 0) -> None:
+        self.automaton, self.actuation = automaton, actuation
+        self.begin()
+
+    def begin(self) -> None:
+        """A new episode, before anything is heard at time 0."""
+        self.node, self.h, self.newest = -1, -1, -1
+        for _ in range(self.actuation):
+            self.hear([])
+
+    def hear(self, arrived: Sequence[int], lost: Sequence[int] = ()) -> int:
+        """The next time: the steps whose observations arrive (those before the episode too), and those announced as lost. The number of
+        the node; what the link cannot do is a ValueError."""
+        self.h += 1
+        step = max(arrived, default=-1)
+        age = self.h - step if step > self.newest else NOTHING_NEWER
+        news = News(tuple(sorted(self.h - i for i in arrived)), tuple(sorted(self.h - i for i in lost)))
+        node = self.automaton.follow(self.node, age, news)
+        if node is None:
+            raise ValueError(
+                f"at time {self.h} the observations of steps {list(arrived)} arrive, which cannot be after what was heard before; is this "
+                f"the link that was planned for? {self.automaton!r}"
+            )
+        self.node, self.newest = node, max(step, self.newest)
+        return node
+
+
 def law_of_state(mdp: TabularMDP, info: LinkInformation, steps: int, initial: Floats | None = None) -> Floats:
     """The law of s_{t + steps} (of s_steps when nothing has been seen), from `info` and its first `steps` actions."""
     if info.t is None:
@@ -85,15 +154,15 @@ def ages_of(automaton: ChannelAutomaton, h: int) -> set[tuple[int, int | None]]:
     return at
 
 
-def check_link(problem: ImpairedMDP, info: Any) -> None:
-    """Raise ValueError if no episode of `problem` can lead to `info`."""
+def check_link(problem: ImpairedMDP, info: Any, automaton: ChannelAutomaton | None = None) -> None:
+    """Raise ValueError if no episode of `problem` can lead to `info`; automaton: a merged one, if it is not the problem's own."""
     if not isinstance(info, LinkInformation):
         raise TypeError(
             f"behind {problem.channel!r} an information state is LinkInformation(h, node, t, state, queue), not {info!r}; its nodes are "
             "problem.automaton.nodes"
         )
     h, node, t, s, queue = info
-    H, S, A, link = problem.horizon, problem.n_states, problem.n_actions, problem.automaton
+    H, S, A, link = problem.horizon, problem.n_states, problem.n_actions, automaton or problem.automaton
 
     def no(why: str) -> ValueError:
         return ValueError(f"impossible information {tuple(info)}: {why}")

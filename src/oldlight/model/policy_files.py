@@ -11,10 +11,11 @@ from numpy.typing import NDArray
 
 from oldlight import files
 from oldlight.model.information import Layout
+from oldlight.model.link_policy import KIND, LinkPolicy
 from oldlight.model.policies import BlackoutPolicy, TablePolicy
 
 
-def load_policy(path: str | os.PathLike[str]) -> TablePolicy | BlackoutPolicy:
+def load_policy(path: str | os.PathLike[str]) -> TablePolicy | BlackoutPolicy | LinkPolicy:
     """Read a policy that `save` wrote.
 
     Parameters
@@ -24,7 +25,7 @@ def load_policy(path: str | os.PathLike[str]) -> TablePolicy | BlackoutPolicy:
 
     Returns
     -------
-    TablePolicy or BlackoutPolicy
+    TablePolicy, BlackoutPolicy or LinkPolicy
         The policy; a file that is damaged or of another kind is refused (`UnreadableFile`).
 
     Examples
@@ -38,6 +39,8 @@ def load_policy(path: str | os.PathLike[str]) -> TablePolicy | BlackoutPolicy:
     """
     with files.arrays_in(path) as held:
         kind = held.words("kind", 100)
+        if kind == KIND:
+            return LinkPolicy.read(held)
         if kind == "oldlight.BlackoutPolicy":
             n_actions, late = held.numbers("sizes", 2)
             return BlackoutPolicy(held.array("sequences", "iu", (None, None, None, None)), n_actions, late)

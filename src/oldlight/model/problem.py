@@ -26,6 +26,7 @@ from numpy.typing import NDArray
 
 from oldlight import checks, drawing
 from oldlight.model.channels import Channel, ChannelAutomaton, ConstantDelay, LossChannel
+from oldlight.model.channels.capped_link import CappedLink, probability_older
 from oldlight.model.channels.delay_law import DelayLaw
 from oldlight.model.channels.without_law import check_start, no_delay_law
 from oldlight.model.mdp import TabularMDP
@@ -301,12 +302,13 @@ def truncate(problem: ImpairedMDP, probability: float) -> Truncated:
     """Cap a long-tailed delay at the shortest D that is exceeded with at most `probability` in an episode.
 
     The paper's remark on D as a high-probability bound. Where no observation is more than D late the two problems are
-    the same, so for every policy their values differ by at most P(some delay > D)·(largest − smallest return).
+    the same, so for every policy their values differ by at most P(some delay > D)·(largest − smallest return). Behind a link that
+    loses, or has no delay law, it is the age that is capped: an observation that is not there by then is shown when it is D steps old.
 
     Parameters
     ----------
     problem : ImpairedMDP
-        Behind a channel that delays and loses nothing.
+        Behind any channel.
     probability : float
         What may remain, in [0, 1].
 
@@ -324,8 +326,8 @@ def truncate(problem: ImpairedMDP, probability: float) -> Truncated:
     """
     checked_problem(problem, "truncate")
     checks.probability("probability", probability)
-    if problem.loss is not None:
-        raise ValueError(f"truncate shortens a delay channel; {problem.channel!r} is not one")
+    if not problem.has_delay_law or problem.loss is not None:
+        return _truncated_link(problem, probability)
     law = problem.channel.delay.law(problem.horizon, problem.n_states, problem.n_actions)
     if problem.warmup:
         return Truncated(problem, law.max_delay, 0.0, 0.0)
@@ -335,3 +337,13 @@ def truncate(problem: ImpairedMDP, probability: float) -> Truncated:
             break
     shorter = problem.behind(problem.channel.delay.capped(k))
     return Truncated(shorter, k, longer, longer * problem.reward_span)
+
+
+def _truncated_link(problem: ImpairedMDP, probability: float) -> Truncated:
+    """The same for a link that loses or has no delay law: the age is capped."""
+    link = problem.channel.automaton(problem.horizon)
+    for k in range(problem.horizon + 1):
+        older = probability_older(link, k)
+        if older <= probability:
+            break
+    return Truncated(problem.behind(CappedLink(problem.channel, k)), k, older, older * problem.reward_span)

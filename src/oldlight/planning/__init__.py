@@ -52,10 +52,11 @@ def solve(
         under delay is always exact.
     depth : int, optional
         Plan a long delay by the ladder (`oldlight.planning.ladder`): act on the belief as a controller with delays capped at `depth` would,
-        with certified bounds instead of an exact value. For channels planned by their automaton: the depth of the tables.
+        with certified bounds instead of an exact value. A depth that reaches the longest delay is the exact plan; for channels
+        planned by their automaton with tables of that depth.
     seconds : float, optional
-        Stop narrowing the bounds after this time, for channels planned by their automaton
-        (`oldlight.planning.link_plan`). Other plans take the time they take.
+        Stop closing the gap between lower and upper after this time, for channels that lose or are planned by their automaton
+        (`oldlight.planning.link_plan`). Plans under delay alone take the time they take.
     max_bytes : int, optional
         Refuse what needs more memory than this; half of the machine's memory if None.
     progress : bool or function of (done, total), optional
@@ -66,6 +67,11 @@ def solve(
     Solution
         `.value`, `.policy`, `.lower`, `.upper`, `.exact`, `.q(info)` and more.
 
+    Raises
+    ------
+    KeyboardInterrupt
+        On Ctrl-C; its `partial` is the best certified Solution so far, or None.
+
     Examples
     --------
     >>> import oldlight as ol
@@ -73,15 +79,29 @@ def solve(
     >>> round(best.value, 6), best.exact
     (3.669276, True)
     """
+    try:
+        return _solved(problem, tolerance, depth, seconds, max_bytes, progress)
+    except KeyboardInterrupt as stopped:
+        stopped.partial = getattr(stopped, "partial", None)  # type: ignore[attr-defined]
+        raise
+
+
+def _solved(
+    problem: ImpairedMDP,
+    tolerance: float,
+    depth: int | None,
+    seconds: float | None,
+    max_bytes: int | None,
+    progress: bool | Callable[[int, int], None] | None,
+) -> Solution:
     checked_problem(problem, "solve")
     if seconds is not None:
         checks.positive("seconds", seconds)
-    if planned_by_automaton(problem):
-        epsilon = checked_options(problem, tolerance, None, max_bytes)
+    epsilon = checked_options(problem, tolerance, depth, max_bytes)
+    if planned_by_automaton(problem, seconds) or (problem.loss is not None and depth is not None):
         return solve_link(
             problem, tolerance=epsilon, seconds=seconds, depth=depth, max_bytes=max_bytes, progress=progress
         )
-    epsilon = checked_options(problem, tolerance, depth, max_bytes)
     if depth is not None and depth < (problem.warmup or problem.law.max_delay):
         from oldlight.planning.ladder import plan_ladder
 
@@ -107,10 +127,6 @@ def checked_options(problem: ImpairedMDP, tolerance: float, depth: int | None, m
         checks.whole("max_bytes", max_bytes, least=1)
     if depth is not None:
         checks.whole("depth", depth, least=problem.actuation)
-        if problem.arrival_probability is not None:
-            raise ValueError(
-                f"depth shortens delays, but {problem.channel!r} loses observations; give tolerance=... instead"
-            )
     return epsilon
 
 

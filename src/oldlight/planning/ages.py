@@ -1,6 +1,6 @@
 """Tables for a link that does not depend on the process: one backward induction for all of them.
 
-Let n be the node of the automaton and m the age at time h (`oldlight.planning.age_layers` has the blocks). U counts the rewards
+Let n be the node of the automaton and m the age at time h (`oldlight.model.age_layers` has the blocks). U counts the rewards
 of step t = h − m and of every later one. Of a tick to time h + 1 with a jump to an age k ≤ L let F(L) be the probability,
 and N_L[s, q1..qL] the mean of U_{h+1} given such a jump, when s is the state of step h + 1 − L and q1..qL was done since:
 
@@ -35,11 +35,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from oldlight.machine import thread_count
+from oldlight.model.age_layers import Block, Layers, Move
 from oldlight.model.channels.automaton import NOTHING_NEWER
 from oldlight.model.information import Block as Place
 from oldlight.model.mdp import TabularMDP
 from oldlight.model.successors import Successors
-from oldlight.planning.age_layers import Block, Layers, Move
 from oldlight.planning.blocks import SMALL
 from oldlight.planning.delay import DelayModel, SingleBlocks, action_type, share
 from oldlight.planning.delay import Floats as Floats
@@ -99,8 +99,9 @@ class AgeTables:
         self.actions = np.zeros(layers.size, action_type(layers.n_actions))
         self.blind_actions = np.zeros(layers.blind_size // S, action_type(layers.n_actions))
         if self.kept:
-            self.upper, self.lower = np.empty(layers.size), np.empty(layers.size)
-            self.blind = np.empty(layers.blind_size)
+            self.upper = np.empty(layers.size)
+        if self.kept and self.bounded:
+            self.lower, self.blind = np.empty(layers.size), np.empty(layers.blind_size)
         self._weights = self._likely_states()
         threads = thread_count()
         with ThreadPoolExecutor(threads) as pool:
@@ -132,6 +133,8 @@ class AgeTables:
             return
         for i, block in enumerate(self.layers.blocks[h]):
             _write(self._place(self.upper, block.offset, block), up[i])
+            if not self.bounded:
+                continue
             _write(self._place(self.lower, block.offset, block), blind[i] if block.root else low[i])
             if block.blind_offset >= 0:
                 _write(self._place(self.blind, block.blind_offset, block), blind[i])
@@ -140,6 +143,11 @@ class AgeTables:
         """The entries [s, code] of a block."""
         S, entries = self.layers.n_states, self.layers.n_states * self.layers.n_actions**block.length
         return flat[offset : offset + entries].reshape(S, -1)
+
+    def values(self, h: int, i: int) -> Floats:
+        """The kept upper values [s, code] of a block."""
+        block = self.layers.blocks[h][i]
+        return self._place(self.upper, block.offset, block)
 
     def _room(self, flat: Floats, offset: int, block: Block) -> Floats | None:
         """Where a block is made: where it is kept, if it is."""

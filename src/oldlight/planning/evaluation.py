@@ -14,7 +14,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cache, partial
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 from numpy.typing import NDArray
@@ -22,6 +22,7 @@ from numpy.typing import NDArray
 from oldlight import checks, drawing
 from oldlight.model.channels import ConstantDelay
 from oldlight.model.information import Information, Layout, same_layout
+from oldlight.model.link_information import LinkInformation, PolicyOfNodes
 from oldlight.model.policies import (
     BlackoutPolicy,
     MarkovPolicy,
@@ -29,9 +30,11 @@ from oldlight.model.policies import (
     TablePolicy,
     made_for_another,
     not_a_policy,
+    probabilities_at,
 )
 from oldlight.model.problem import ImpairedMDP, checked_problem
 from oldlight.planning.delay import DelayModel, Induction, by_start
+from oldlight.planning.link_walk import on_information, with_wait
 from oldlight.planning.link_walk import walk as walk_nodes
 from oldlight.planning.loss import blackout_values
 from oldlight.planning.walk import Walk
@@ -145,7 +148,7 @@ def evaluate(
         check_policy(problem, policy)
         found = walk_nodes(
             problem.mdp,
-            problem.automaton,
+            getattr(policy, "link", problem.automaton),
             cache(partial(decide, problem, policy)),
             initial=problem.initial,
             max_states=max_states,
@@ -153,6 +156,8 @@ def evaluate(
         if found is None:
             return play(problem, policy, episodes, seed)
         return Evaluation(found[0], True, 0.0, "walk forward", found[1])
+    if isinstance(policy, PolicyOfNodes):
+        raise made_for_another(policy, problem)
     if isinstance(policy, TablePolicy):
         layout = policy.layout if problem.arrival_probability is not None else Layout.of(problem)
         if problem.arrival_probability is not None or not same_layout(policy.layout, layout):
@@ -167,11 +172,28 @@ def evaluate(
             raise made_for_another(policy, problem)
         value = float(problem.initial @ blackout_values(problem, policy))
         return Evaluation(value, True, 0.0, "walk along sequences", policy.sequences.size)
-    walkable = problem.arrival_probability is None or (problem.law.constant is not None and problem.loss.independent)  # type: ignore[union-attr]
-    walk = Walk(problem, policy, max_states) if walkable else None
-    if walk is None or any(groups is None for groups in walk):
+    loss = problem.loss
+    if loss is not None and not (problem.law.constant is not None and loss.independent):
+        return _walked(problem, policy, max_states) or play(problem, policy, episodes, seed)
+    walk = Walk(problem, policy, max_states)
+    if any(groups is None for groups in walk):
         return play(problem, policy, episodes, seed)
     return Evaluation(walk.value, True, 0.0, "walk forward", walk.met)
+
+
+def _walked(problem: ImpairedMDP, policy: Policy, max_states: int) -> Evaluation | None:
+    """A policy of `Information` behind losses in bursts or with random delays, by the automaton; None where that is too much, or
+    where the delay law depends on the process."""
+    try:
+        link = with_wait(problem.automaton)
+    except ValueError:
+        return None
+
+    def choose(info: LinkInformation) -> Floats:
+        return cast(Floats, on_information(partial(probabilities_at, problem, policy), info))
+
+    found = walk_nodes(problem.mdp, link, cache(choose), initial=problem.initial, max_states=max_states)
+    return None if found is None else Evaluation(found[0], True, 0.0, "walk forward", found[1])
 
 
 def play(problem: ImpairedMDP, policy: Policy, episodes: int, seed: Seed) -> Evaluation:

@@ -20,6 +20,7 @@ from numpy.typing import NDArray
 
 from oldlight.model.channels import ConstantDelay, Loss
 from oldlight.model.information import Information, Layout, current
+from oldlight.model.link_information import NodePolicy
 from oldlight.model.policies import BlackoutPolicy, FunctionPolicy, MarkovPolicy
 from oldlight.model.problem import ImpairedMDP
 from oldlight.planning.delay import DelayModel, Floats, Induction, action_type
@@ -117,17 +118,17 @@ def _on_newest(plan: Ints, first: int, info: Information) -> int:
     return int(plan[info.h, first if info.state is None else info.state])
 
 
-def qmdp(problem: ImpairedMDP) -> FunctionPolicy:
+def qmdp(problem: ImpairedMDP) -> FunctionPolicy | NodePolicy:
     """Act as if everything were seen from the next step on (with late actions: as early as it can be acted upon).
 
     Parameters
     ----------
     problem : ImpairedMDP
-        The process behind a channel that delays and loses nothing.
+        The process behind any channel.
 
     Returns
     -------
-    FunctionPolicy
+    FunctionPolicy or NodePolicy
         The policy.
 
     Examples
@@ -138,9 +139,10 @@ def qmdp(problem: ImpairedMDP) -> FunctionPolicy:
     >>> ol.evaluate(problem, qmdp(problem)).value <= ol.solve(problem).value
     True
     """
-    from oldlight.planning.ladder import Rung
+    from oldlight.planning.ladder import rung
 
-    return FunctionPolicy(Rung(problem, problem.actuation).choose, problem.n_actions)
+    policy: FunctionPolicy | NodePolicy = rung(problem, problem.actuation)[1]
+    return policy
 
 
 def open_loop(problem: ImpairedMDP, tolerance: float = 0.0) -> FunctionPolicy:

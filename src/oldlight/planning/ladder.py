@@ -1,6 +1,6 @@
 """Long delays: the ladder. Where S·A^d cannot be stored, act on the belief as a controller with a shorter delay k would.
 
-Rung k is the exact plan for the same channel with every delay capped at k. Behind it the agent knows at least as much: at
+Rung k is the exact plan for the same channel with every delay capped at k (any other link: every age, lost or not). Behind it the agent knows at least as much: at
 time h its newest visible step is t' = max(t, h − k) when the real one is t. The rung's policy pushes what is known through
 the oldest actions of the queue down to step t', and takes
 
@@ -20,17 +20,23 @@ afterwards, by its exact value. It is never worse than the rung, and often close
 from __future__ import annotations
 
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from oldlight import checks
-from oldlight.model.information import Information, current, moves, newest, push
+from oldlight.model.channels.automaton import NOTHING_NEWER
+from oldlight.model.channels.capped_link import capped
+from oldlight.model.information import Information, current, encode, moves, newest, push
+from oldlight.model.link_information import LinkInformation, NodePolicy, law_of_state
 from oldlight.model.policies import FunctionPolicy
 from oldlight.model.problem import ImpairedMDP
 from oldlight.planning.delay import DelayModel, Induction, Stage, by_start, checked_layout
 from oldlight.planning.evaluation import Evaluation, evaluate
+from oldlight.planning.link_plan import LinkPlan
+from oldlight.planning.link_walk import moves_of
 from oldlight.planning.q_values import q_values
 from oldlight.planning.solution import Solution, Work
 from oldlight.progress import progress_bar
@@ -45,8 +51,6 @@ class Rung:
     """The exact plan for the channel capped at k, read on the beliefs of the real one."""
 
     def __init__(self, problem: ImpairedMDP, k: int, max_bytes: int | None = None) -> None:
-        if problem.loss is not None:
-            raise ValueError(f"the ladder shortens delays; {problem.channel!r} is not a delay channel")
         self.problem, self.k = problem, k
         self.shorter = problem.behind(
             problem.channel.delay.capped(checks.whole("depth", k, least=problem.actuation) - problem.actuation)
@@ -78,15 +82,72 @@ class Rung:
         return int(self.q(info).argmax())
 
 
+class LinkRung:
+    """The exact plan for a link whose ages are capped at k (`oldlight.model.channels.capped_link`), read on the beliefs of the real one:
+    at an information state of the link it asks what an agent would do that is shown every observation when it is k steps old."""
+
+    def __init__(self, problem: ImpairedMDP, k: int, max_bytes: int | None = None) -> None:
+        self.problem, self.k = problem, min(checks.whole("depth", k, least=problem.actuation), problem.horizon - 1)
+        link = capped(problem.automaton, self.k)
+        self.plan = LinkPlan(
+            problem.mdp, link, initial=problem.initial, pending=problem.pending[: problem.horizon], max_bytes=max_bytes
+        )
+        self.tables, self.bytes = self.plan.exact_tables(self.k)
+        self.size, self.upper = self.tables.layers.size, self.tables.upper_value
+        self._numbers = {name: n for n, name in enumerate(problem.automaton.nodes)}
+        blocks = self.tables.layers.blocks
+        self._places = [{(b.node, b.root, b.length): i for i, b in enumerate(row)} for row in blocks]
+        self._nodes = {name: n for n, name in enumerate(link.nodes)}
+
+    def q(self, info: LinkInformation) -> Floats:
+        """E[Q^k_h(·, a)]: an upper bound on the real Q_h(info, a), for each a."""
+        h, k, plan, few = info.h, self.k, self.plan, self.tables.layers.n_actions
+        n, m = self._numbers[info.node], len(info.queue)
+        beyond = max(m - k, 0)
+        name = (n, min(m, k)) if info.t is not None or h >= k else (n, "none", h)
+        b = law_of_state(self.problem.mdp, info, beyond, self.problem.initial)
+        queue = info.queue[beyond:]
+        L, begin = len(queue), h - len(queue)
+        i = self._places[h][self._nodes[name], len(name) == 3, L]
+        out = np.empty(len(plan.kept))
+        for few_action, a in enumerate(plan.kept.tolist()):
+            laws, earned = [b], [0.0]  # after j steps of the queue and a
+            for j, action in enumerate((*queue, a)):
+                earned.append(earned[-1] + float(laws[-1] @ self.problem.rewards_at(begin + j)[:, action]))
+                laws.append(push(self.problem, laws[-1], begin + j, (action,)))
+            code = encode(tuple(int(plan.number[x]) for x in (*queue, a)), few)
+            out[few_action] = -earned[L]
+            for p, to, age in self.tables.layers.moves[h][i]:
+                same = self.tables.layers.blocks[h + 1][to].length == L
+                j = L + 1 - age if age != NOTHING_NEWER else 1 if same else 0
+                out[few_action] += p * (earned[j] + float(laws[j] @ self.tables.values(h + 1, to)[:, code // few**j]))
+        return out[plan.number]
+
+    def choose(self, info: LinkInformation) -> int:
+        return int(self.q(info).argmax())
+
+
+def rung(problem: ImpairedMDP, k: int, max_bytes: int | None = None) -> tuple[Rung | LinkRung, Any]:
+    """The rung k of a delay or of any link, and its policy."""
+    if problem.has_delay_law and problem.loss is None:
+        plain = Rung(problem, k, max_bytes)
+        return plain, FunctionPolicy(plain.choose, problem.n_actions)
+    made = LinkRung(problem, k, max_bytes)
+    return made, NodePolicy(problem, made.choose)
+
+
 class Rollout:
     """The best action if `base` (deterministic) acts afterwards, by exact values; the base policy's own action wherever that
     would need more than `most` values in all."""
 
-    def __init__(self, problem: ImpairedMDP, base: FunctionPolicy, most: int) -> None:
+    def __init__(self, problem: ImpairedMDP, base: FunctionPolicy | NodePolicy, most: int) -> None:
         self.problem, self.base, self.most = problem, base, most
-        self._values: dict[Information, float] = {}
+        self._values: dict[Any, float] = {}
+        self._numbers = (
+            {name: n for n, name in enumerate(problem.automaton.nodes)} if isinstance(base, NodePolicy) else {}
+        )
 
-    def value(self, info: Information) -> float:
+    def value(self, info: Any) -> float:
         """What `base` earns from `info` on."""
         known = self._values.get(info)
         if known is None:
@@ -95,14 +156,21 @@ class Rollout:
             known = self._values[info] = self.q(info, self.base.action(info))
         return known
 
-    def q(self, info: Information, a: int) -> float:
+    def _moves(self, info: Any, a: int) -> Iterator[tuple[float, Any]]:
+        problem = self.problem
+        if isinstance(info, LinkInformation):
+            number = self._numbers[info.node]
+            return moves_of(problem.mdp, problem.automaton, number, info, a, problem.initial)
+        return moves(problem, info, a)
+
+    def q(self, info: Any, a: int) -> float:
         """What acting a on `info` and then `base` earns."""
         now = float(current(self.problem, info) @ self.problem.mdp.rewards[info.h][:, a])
         if info.h + 1 == self.problem.horizon:
             return now
-        return now + sum(p * self.value(after) for p, after in moves(self.problem, info, a))
+        return now + sum(p * self.value(after) for p, after in self._moves(info, a))
 
-    def choose(self, info: Information) -> int:
+    def choose(self, info: Any) -> int:
         """The best action; the base policy's own where it is as good."""
         own = self.base.action(info)
         q = np.array([self.q(info, a) for a in range(self.problem.n_actions)])
@@ -129,16 +197,15 @@ def plan_ladder(
     """The best of the rungs up to `depth`, with both bounds; see `oldlight.solve`."""
     began = time.perf_counter()
     least = problem.actuation
-    rungs: list[Rung] = []
+    rungs: list[tuple[Rung | LinkRung, Any]] = []
     with progress_bar(progress, "planning") as callback:
         for k in range(least, depth + 1):
-            rungs.append(Rung(problem, k, max_bytes))
+            rungs.append(rung(problem, k, max_bytes))
             if callback is not None:
                 callback(k - least + 1, 2 * (depth + 1 - least))
-        best: tuple[float, int, FunctionPolicy, Evaluation | None] | None = None
+        best: tuple[float, int, Any, Evaluation | None] | None = None
         walk = True
-        for i, rung in enumerate(reversed(rungs)):
-            policy = FunctionPolicy(rung.choose, problem.n_actions)
+        for i, (step, policy) in enumerate(reversed(rungs)):
             found = evaluate(problem, policy, max_states=WALK, episodes=EPISODES, seed=seed) if walk else None
             if found is None or not found.exact:
                 walk = False
@@ -147,15 +214,17 @@ def plan_ladder(
             else:
                 value = found.value
             if best is None or value > best[0]:
-                best = value, rung.k, policy, found
+                best = value, step.k, policy, found
             if callback is not None:
                 callback(len(rungs) + i + 1, 2 * len(rungs))
     assert best is not None
     value, k, policy, found = best
-    upper = min(rung.upper for rung in rungs)
+    upper = min(step.upper for step, _ in rungs)
     lower = value
     if found is not None:
-        better = FunctionPolicy(Rollout(problem, policy, WALK).choose, problem.n_actions)
+        choose = Rollout(problem, policy, WALK).choose
+        by_node = isinstance(policy, NodePolicy)
+        better: Any = NodePolicy(problem, choose) if by_node else FunctionPolicy(choose, problem.n_actions)
         improved = evaluate(problem, better, max_states=WALK)
         if improved.exact and improved.value > value:
             value = lower = improved.value
@@ -163,8 +232,8 @@ def plan_ladder(
     else:  # chosen by one set of episodes, valued by another
         played = simulate(problem, policy, 4 * EPISODES, seed=seed + 1)
         value, lower = played.mean, played.mean - played.half_width
-    top = rungs[-1]
-    work = Work(sum(r.size for r in rungs), time.perf_counter() - began, sum(r.bytes for r in rungs))
+    top = rungs[-1][0]
+    work = Work(sum(r.size for r, _ in rungs), time.perf_counter() - began, sum(r.bytes for r, _ in rungs))
     return Solution(
         problem, value, policy, lower, max(upper, value), False, None, work, top.q,
         depth=k, lower_certified=found is not None,

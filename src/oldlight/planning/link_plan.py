@@ -7,34 +7,33 @@
    tables one step deeper would, those are made first.
 
 The result is lower ≤ optimum ≤ upper, and its policy earns at least `lower`. Nodes that were merged (hidden links) widen the
-bounds by the error of merging.
+bounds by the error of merging. A plan that is interrupted holds at every moment what was certified until then.
 """
 
 from __future__ import annotations
 
 import time
 from collections.abc import Callable
-from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from oldlight.checks import TooLarge
 from oldlight.machine import default_limit, format_bytes
+from oldlight.model.age_layers import Layers, sizes
 from oldlight.model.channels.automaton import ChannelAutomaton
 from oldlight.model.channels.hidden import merging_error
+from oldlight.model.link_policy import LinkPolicy
 from oldlight.model.mdp import TabularMDP
-from oldlight.planning.age_layers import Layers, sizes
 from oldlight.planning.ages import AgeTables, Plant
 from oldlight.planning.delay import action_type
-from oldlight.planning.link_policy import LinkPolicy
 from oldlight.planning.search import CLOSED, AgeSearch, magnitude
 
 Floats = NDArray[np.float64]
 DEEPER = 2**22  # entries up to which deeper tables are tried before a long search
-TRIES = (
-    20  # a search may make as many options as the tables have entries, divided by this, before deeper tables are tried
-)
+TRIES = 20  # a search may make the tables' entries divided by this many options, or FIRST_TRY, before deeper tables are tried
+FIRST_TRY = 4_000
 
 
 def distinct_actions(mdp: TabularMDP) -> NDArray[np.int64]:
@@ -46,21 +45,165 @@ def distinct_actions(mdp: TabularMDP) -> NDArray[np.int64]:
     return np.array([first.setdefault(key, a) for a, key in enumerate(keys)])
 
 
-@dataclass(frozen=True, eq=False)
 class LinkPlan:
-    """lower ≤ optimum ≤ upper; `policy` earns at least `lower`. entries: of the tables; states: of the search's graph."""
+    """A plan behind `automaton` (shifted already by late actions, whose first ones are `pending`).
 
-    lower: float
-    upper: float
-    exact: bool
-    depth: int
-    entries: int
-    states: int
-    bytes: int
-    seconds: float
-    policy: LinkPolicy
-    tables: AgeTables
-    search: AgeSearch | None
+    initial: the law of the first state if it is not the process's own. After `run`, and whenever that is interrupted after the first
+    tables: lower ≤ optimum ≤ upper, and `policy` earns at least `lower`. entries: of the tables; states: of the search's graph.
+    """
+
+    def __init__(
+        self,
+        mdp: TabularMDP,
+        automaton: ChannelAutomaton,
+        *,
+        initial: Floats | None = None,
+        pending: tuple[int, ...] = (),
+        max_bytes: int | None = None,
+    ) -> None:
+        self.mdp, self.automaton = mdp, automaton
+        self.limit = default_limit() if max_bytes is None else max_bytes
+        self.kept, self.number = np.unique(distinct_actions(mdp), return_inverse=True)
+        small = mdp if len(self.kept) == mdp.n_actions else _with_actions(mdp, self.kept)
+        self.plant = Plant(small, initial=initial, pending=tuple(int(self.number[a]) for a in pending))
+        self.error = merging_error(automaton.merging, mdp.rewards)
+        self.tables: AgeTables | None = None
+        self.search: AgeSearch | None = None
+        self.seconds, self._need, self._lower, self._upper = 0.0, 0, -np.inf, np.inf
+
+    def run(
+        self,
+        tolerance: float = 0.0,
+        seconds: float | None = None,
+        depth: int | None = None,
+        progress: Callable[[int, int], None] | None = None,
+    ) -> LinkPlan:
+        """Plan until upper − lower is at most the tolerance, or time is up. depth: of the tables, fixed; otherwise from the longest delay
+        on, as deep as it helps."""
+        began = time.perf_counter()
+        first, self._need = self._tables(self.automaton.longest if depth is None else depth, False, progress)
+        self._lower, self._upper, self.tables = first.lower_value, first.upper_value, first
+
+        def left() -> float:
+            return np.inf if seconds is None else seconds - (time.perf_counter() - began)
+
+        layers, wanted = first.layers, max(tolerance - 2 * self.error, 0.0)
+        try:
+            while self._upper - self._lower > wanted and layers.searched and left() > 0:
+                if self.bytes_of(layers, kept=True) > self.limit:
+                    break
+                made, need = self._tables(layers.depth, True, progress)
+                deeper = None if depth is not None else self._deeper(layers.depth)
+                found = AgeSearch(made, self.limit - need)
+                try:
+                    found.run(wanted, left(), None if deeper is None else max(FIRST_TRY, layers.size // TRIES))
+                finally:
+                    self._upper = min(found.upper, self._upper)
+                    if found.lower >= self._lower:
+                        self.tables, self.search, self._need, self._lower = made, found, need, found.lower
+                if deeper is None or self._upper - self._lower <= max(found.closed, wanted):
+                    break
+                layers = deeper
+        finally:
+            self.seconds += time.perf_counter() - began
+        return self
+
+    @property
+    def lower(self) -> float:
+        return self._lower - self.error
+
+    @property
+    def upper(self) -> float:
+        return self._upper + self.error
+
+    @property
+    def exact(self) -> bool:
+        return self.error == 0 and self._upper - self._lower <= CLOSED * magnitude(self.mdp)
+
+    @property
+    def depth(self) -> int:
+        return self._made.layers.depth
+
+    @property
+    def entries(self) -> int:
+        return self._made.layers.size
+
+    @property
+    def states(self) -> int:
+        return 0 if self.search is None else self.search.states
+
+    @property
+    def bytes(self) -> int:
+        return self._need + (0 if self.search is None else self.search.bytes)
+
+    @property
+    def _made(self) -> AgeTables:
+        assert self.tables is not None, "run() comes first"
+        return self.tables
+
+    @property
+    def lower_by_start(self) -> Floats | None:
+        """What the policy earns at least from each first state, where that can be read off."""
+        if self.error == 0 and not self._made.layers.searched:
+            return self._made.upper_by_start
+        return None if self.error or self.search is None else self.search.lower_by_start
+
+    @property
+    def policy(self) -> LinkPolicy:
+        mdp, made = self.mdp, self._made
+        rows, places, masses = (
+            (np.zeros((0, 7), np.int64), np.zeros(0, np.int64), np.zeros(0))
+            if self.search is None
+            else self.search.decisions()
+        )
+        arrays: dict[str, NDArray[Any]] = {
+            "transitions": mdp.transitions[:1] if mdp.stationary_transitions else mdp.transitions,
+            "initial": self.plant.initial, "number": self.number, "kept": self.kept, "depth": np.array(made.layers.depth),
+            "actions": made.actions, "blind_actions": made.blind_actions, "rows": rows, "places": places, "masses": masses,
+        }  # fmt: skip
+        return LinkPolicy(self.automaton, arrays)
+
+    def searching(self) -> AgeSearch:
+        """A search whose graph takes any information state, for Q-values."""
+        if self.search is None:
+            made, need = self._tables(self.depth, True, None, bounded=True)
+            self.search = AgeSearch(made, self.limit - need)
+        return self.search
+
+    def exact_tables(self, depth: int) -> tuple[AgeTables, int]:
+        """Tables of all values, for a link that shows everything up to this age, and their bytes."""
+        made, need = self._tables(depth, True, None)
+        assert not made.layers.searched
+        return made, need
+
+    def bytes_of(self, layers: Layers, kept: bool) -> int:
+        """Bytes of the tables: the actions, and the values of two times, on both sides where they are bounds, or of all times."""
+        neighbours, entries = sizes(layers)
+        values = 8 * neighbours * (3 if layers.searched else 1)
+        if kept:
+            values += 16 * entries + 16 * layers.blind_size
+        return int(values + entries * action_type(layers.n_actions).itemsize)
+
+    def _tables(
+        self, D: int, kept: bool, progress: Callable[[int, int], None] | None, bounded: bool = False
+    ) -> tuple[AgeTables, int]:
+        S, A = self.plant.mdp.n_states, self.plant.mdp.n_actions
+        layers = Layers.of(self.automaton, S, A, D)
+        need = self.bytes_of(layers, kept)
+        if need > self.limit:
+            raise TooLarge(
+                f"planning for {self.automaton!r} on S={S}, A={A}, H={self.mdp.horizon} has {layers.size:,} information states up to age "
+                f"{D} and needs {format_bytes(need)}; the limit is {format_bytes(self.limit)}. Ways out: raise max_bytes, or give a "
+                "shorter depth: oldlight.solve(problem, depth=k)"
+            )
+        return AgeTables(self.plant, layers, bounded or layers.searched, kept, progress).run(), need
+
+    def _deeper(self, D: int) -> Layers | None:
+        """The layers of the next depth, if its tables are small."""
+        if self.mdp.horizon - 1 < D + 1:
+            return None
+        layers = Layers.of(self.automaton, self.plant.mdp.n_states, self.plant.mdp.n_actions, D + 1)
+        return layers if layers.size <= DEEPER and 2 * self.bytes_of(layers, kept=True) <= self.limit else None
 
     def __repr__(self) -> str:
         how = "exact" if self.exact else f"in [{self.lower:.10g}, {self.upper:.10g}]"
@@ -77,96 +220,13 @@ def plan_link(
     seconds: float | None = None,
     max_bytes: int | None = None,
     depth: int | None = None,
-    progress: Callable[[int, int], None] | None = None,
 ) -> LinkPlan:
-    """The best executable policy behind `automaton` (shifted already by late actions, whose first ones are `pending`).
-
-    initial: the law of the first state if it is not the process's own. tolerance, seconds: when to stop closing the gap.
-    depth: of the tables, fixed; otherwise from the longest delay on, as deep as it helps.
-    """
-    began = time.perf_counter()
-    limit = default_limit() if max_bytes is None else max_bytes
-    same = distinct_actions(mdp)
-    kept, number = np.unique(same, return_inverse=True)
-    small = mdp if len(kept) == len(same) else _with_actions(mdp, kept)
-    plant = Plant(small, initial=initial, pending=tuple(int(number[a]) for a in pending))
-    D = automaton.longest if depth is None else depth
-    tables, need = _tables(plant, automaton, D, limit, False, progress)
-    lower, upper, search = tables.lower_value, tables.upper_value, None
-
-    def left() -> float:
-        return np.inf if seconds is None else seconds - (time.perf_counter() - began)
-
-    layers = tables.layers
-    while upper - lower > tolerance and layers.searched and _need(layers, kept=True) <= limit and left() > 0:
-        made, bytes_of_tables = _tables(plant, automaton, layers.depth, limit, True, progress)
-        deeper = None if depth is not None else _deeper(plant, automaton, layers.depth, limit)
-        found = AgeSearch(made, limit - bytes_of_tables)
-        found.run(tolerance, left(), None if deeper is None else max(2000, layers.size // TRIES))
-        upper = min(found.upper, upper)
-        if found.lower >= lower:
-            tables, search, need, lower = made, found, bytes_of_tables, found.lower
-        if deeper is None or upper - lower <= found.closed:
-            break
-        layers = deeper
-    error = merging_error(automaton.merging, mdp.rewards)
-    policy = LinkPolicy(mdp, automaton, tables, search, number, kept)
-    states = 0 if search is None else search.states
-    held = need + (0 if search is None else search.bytes)
-    exact = error == 0 and upper - lower <= CLOSED * magnitude(mdp)
-    spent = time.perf_counter() - began
-    return LinkPlan(
-        lower - error,
-        upper + error,
-        exact,
-        tables.layers.depth,
-        tables.layers.size,
-        states,
-        held,
-        spent,
-        policy,
-        tables,
-        search,
-    )
+    """The plan behind `automaton`; see `LinkPlan`."""
+    plan = LinkPlan(mdp, automaton, initial=initial, pending=pending, max_bytes=max_bytes)
+    return plan.run(tolerance, seconds, depth)
 
 
 def _with_actions(mdp: TabularMDP, kept: NDArray[np.int64]) -> TabularMDP:
     P = mdp.transitions[0][:, kept] if mdp.stationary_transitions else mdp.transitions[:, :, kept]
     R = mdp.rewards[0][:, kept] if mdp.stationary_rewards else mdp.rewards[:, :, kept]
     return TabularMDP(P, R, horizon=mdp.horizon, initial=mdp.initial)
-
-
-def _need(layers: Layers, kept: bool) -> int:
-    """Bytes of the tables: the actions, and the values of two times, on both sides where they are bounds, or of all times."""
-    neighbours, entries = sizes(layers)
-    values = 8 * neighbours * (3 if layers.searched else 1)
-    if kept:
-        values += 16 * entries + 8 * layers.blind_size
-    return int(values + entries * action_type(layers.n_actions).itemsize)
-
-
-def _tables(
-    plant: Plant,
-    automaton: ChannelAutomaton,
-    D: int,
-    limit: int,
-    kept: bool,
-    progress: Callable[[int, int], None] | None,
-) -> tuple[AgeTables, int]:
-    S, A = plant.mdp.n_states, plant.mdp.n_actions
-    layers = Layers.of(automaton, S, A, D)
-    need = _need(layers, kept)
-    if need > limit:
-        raise TooLarge(
-            f"planning for {automaton!r} on S={S}, A={A}, H={plant.mdp.horizon} has {layers.size:,} information states up to age "
-            f"{D} and needs {format_bytes(need)}; the limit is {format_bytes(limit)}. Ways out: raise max_bytes, or shorten the longest delay"
-        )
-    return AgeTables(plant, layers, layers.searched, kept, progress).run(), need
-
-
-def _deeper(plant: Plant, automaton: ChannelAutomaton, D: int, limit: int) -> Layers | None:
-    """The layers of the next depth, if its tables are small."""
-    if plant.mdp.horizon - 1 < D + 1:
-        return None
-    layers = Layers.of(automaton, plant.mdp.n_states, plant.mdp.n_actions, D + 1)
-    return layers if layers.size <= DEEPER and 2 * _need(layers, kept=True) <= limit else None

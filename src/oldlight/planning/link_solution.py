@@ -1,8 +1,11 @@
 """`solve` for channels that are planned by their automaton: the certificate, the policy, and Q-values at any information state.
 
-**Q-values.** What is known at `info` is that s_t = s, that `queue` was done since, and the node. So Q_h(info, a) is the best value of
-the process from step t on, started in s, whose first actions `queue` and a are given, without the rewards before step h, behind a
-link that shows nothing until time h and then goes on from the node: one more plan for each action.
+**Q-values.** The search takes any information state into its graph: each action is expanded there, and what follows it is closed to the
+plan's tolerance, by the tables and the graph that the plan made.
+
+**Hidden links.** With a tolerance ε > 0 the laws of the hidden mode are merged so that merging costs at most ε/4 on each side
+(`oldlight.model.channels.hidden`); upper is that of the merged link plus the error. The policy follows the merged laws. Where it can be
+walked on the true link its exact value there is the lower bound, else that of the merged link less the error.
 """
 
 from __future__ import annotations
@@ -14,22 +17,33 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from oldlight.model.channels.automaton import NOTHING_NEWER, ChannelAutomaton, Tick
+from oldlight.model.channels.automaton import ChannelAutomaton
+from oldlight.model.channels.hidden import merging_error
+from oldlight.model.information import push
 from oldlight.model.link_information import LinkInformation
-from oldlight.model.mdp import TabularMDP
+from oldlight.model.link_policy import LinkPolicy
 from oldlight.model.problem import ImpairedMDP
-from oldlight.planning.link_plan import plan_link
+from oldlight.planning.link_plan import LinkPlan
+from oldlight.planning.link_walk import walk_value
 from oldlight.planning.solution import Solution, Work
 from oldlight.progress import progress_bar
 
 Floats = NDArray[np.float64]
+WALK = 20_000  # information states up to which values of a plan's policy are walked
+LARGE = 100_000  # information states just after an observation from which on loss is planned where the policy goes
 
 
-def planned_by_automaton(problem: ImpairedMDP) -> bool:
-    """Is `problem` one for `plan_link`: no delay law, or losses in bursts or together with random delays?"""
+def planned_by_automaton(problem: ImpairedMDP, seconds: float | None = None) -> bool:
+    """Is `problem` one for `LinkPlan`: no delay law, losses in bursts or together with random delays, or with a constant delay
+    where planning every corner (`oldlight.planning.loss`) is too much or may take limited time only?"""
     if not problem.has_delay_law:
         return True
-    return problem.loss is not None and not (problem.loss.independent and problem.law.constant is not None)
+    if problem.loss is None:
+        return False
+    if not problem.loss.independent or problem.law.constant is None:
+        return True
+    corners = problem.horizon * problem.n_states * problem.n_actions ** min(problem.law.constant, problem.horizon)
+    return corners > LARGE or seconds is not None
 
 
 def solve_link(
@@ -42,24 +56,71 @@ def solve_link(
     progress: bool | Callable[[int, int], None] | None,
 ) -> Solution:
     """The best executable policy with its certificate; `value` is `lower`, what the policy is certain to earn."""
+    if depth is not None and depth < problem.automaton.longest:
+        from oldlight.planning.ladder import plan_ladder
+
+        return plan_ladder(problem, depth, max_bytes, progress)
     deep = None if depth is None else min(depth, problem.horizon - 1)
-    with progress_bar(progress, "planning") as callback:
-        plan = plan_link(
-            problem.mdp,
-            problem.automaton,
-            initial=problem.initial,
-            pending=problem.pending[: problem.horizon],
-            tolerance=tolerance,
-            seconds=seconds,
-            max_bytes=max_bytes,
-            depth=deep,
-            progress=callback,
-        )
-    upper = plan.lower if plan.exact else plan.upper
-    starts = plan.tables.upper_by_start if plan.exact and not plan.tables.layers.searched else None
+    merging = _merging(problem, tolerance)
+    automaton, true_link = problem.automaton if merging == 0 else None, None
+    if automaton is None:
+        known, true_link = problem.channel.merged(problem.horizon, merging)
+        automaton = known.shifted(problem.actuation)
+    plan = LinkPlan(
+        problem.mdp,
+        automaton,
+        initial=problem.initial,
+        pending=problem.pending[: problem.horizon],
+        max_bytes=max_bytes,
+    )
+    try:
+        with progress_bar(progress, "planning") as callback:
+            plan.run(tolerance, seconds, deep, callback)
+    except KeyboardInterrupt as stopped:
+        done = plan.tables is not None
+        stopped.partial = _solution(problem, plan, true_link, tolerance, seconds, deep) if done else None  # type: ignore[attr-defined]
+        raise
+    return _solution(problem, plan, true_link, tolerance, seconds, deep)
+
+
+def _merging(problem: ImpairedMDP, tolerance: float) -> float:
+    """How far laws of a hidden mode may be merged: so that it costs at most a quarter of the tolerance on each side."""
+    if tolerance == 0 or not hasattr(problem.channel, "merged"):
+        return 0.0
+    most = merging_error(1.0, problem.mdp.rewards)
+    return min(tolerance / 4 / most, 1.0) if most > 0 else 0.0
+
+
+def _solution(
+    problem: ImpairedMDP,
+    plan: LinkPlan,
+    true_link: Callable[[], ChannelAutomaton] | None,
+    tolerance: float,
+    seconds: float | None,
+    depth: int | None,
+) -> Solution:
+    policy, lower = plan.policy, plan.lower
+    if true_link is not None:
+        policy.follow(true_link().shifted(problem.actuation))
+        truly = walk_value(problem.mdp, policy.link, policy, initial=problem.initial, max_states=WALK)
+        lower = lower if truly is None else max(lower, truly)
+    upper = lower if plan.exact else max(plan.upper, lower)
     work = Work(plan.entries + plan.states, plan.seconds, plan.bytes)
-    answers = QValues(problem, tolerance, seconds, max_bytes)
-    return Solution(problem, plan.lower, plan.policy, plan.lower, upper, plan.exact, starts, work, answers, deep)
+    starts = plan.lower_by_start
+    answers = QValues(problem, plan, policy, tolerance, np.inf if seconds is None else seconds)
+    by_start = starts if starts is not None else lambda: _walked_starts(problem, policy)
+    return Solution(problem, lower, policy, lower, upper, plan.exact, by_start, work, answers, depth)
+
+
+def _walked_starts(problem: ImpairedMDP, policy: LinkPolicy) -> Floats | None:
+    """What the policy earns from each first state that can be, 0 from the others; None where that is too long a walk."""
+    out = np.zeros(problem.n_states)
+    for s in np.flatnonzero(problem.initial > 0).tolist():
+        found = walk_value(problem.mdp, policy.link, policy, initial=np.eye(problem.n_states)[s], max_states=WALK)
+        if found is None:
+            return None
+        out[s] = found
+    return out
 
 
 @dataclass(frozen=True, eq=False)
@@ -67,50 +128,33 @@ class QValues:
     """Q_h(info, a) of the module's text, each within the plan's tolerance from below."""
 
     problem: ImpairedMDP
+    plan: LinkPlan
+    policy: LinkPolicy
     tolerance: float
-    seconds: float | None
-    max_bytes: int | None
+    seconds: float
 
     def __call__(self, info: Any) -> Floats:
-        problem, begin = self.problem, info.t or 0
-        known = problem.initial if info.t is None else np.eye(problem.n_states)[info.state]
-        mdp, link = _from_step(problem.mdp, begin, info.h), _from_node(problem.automaton, info, problem.horizon - begin)
-        forced = range(problem.n_actions) if info.h >= problem.actuation else [problem.pending[info.h]]
-        rest = problem.pending[info.h + 1 : problem.horizon]
+        known = self.policy.of_node(info)
+        problem, plan, h = self.problem, self.plan, known.h
+        search = plan.searching()
+        block, code, s, b = self.policy.place(known)
+        i = search.number(h, block, code, s, b, make=True)
         out = np.full(problem.n_actions, -np.inf)
-        for a in forced:
-            first = (*info.queue, a, *rest)
-            plan = plan_link(
-                mdp,
-                link,
-                initial=known,
-                pending=first,
-                tolerance=self.tolerance,
-                seconds=self.seconds,
-                max_bytes=self.max_bytes,
-            )
-            out[a] = plan.lower
-        return out
+        possible = range(len(plan.kept)) if h >= problem.actuation else [int(plan.number[problem.pending[h]])]
+        for few in possible:
+            out[plan.number == few] = search.q_value(i, few, self.tolerance, self.seconds / len(possible))
+        if h < problem.actuation:
+            out[np.arange(problem.n_actions) != problem.pending[h]] = -np.inf
+        return out - self._earned(known, b)
 
-
-def _from_step(mdp: TabularMDP, t: int, h: int) -> TabularMDP:
-    """The process from step t on, without the rewards before step h."""
-    rewards = np.array(mdp.rewards[t:])
-    rewards[: h - t] = 0.0
-    return TabularMDP(mdp.transitions[t:], rewards, horizon=mdp.horizon - t)
-
-
-def _from_node(automaton: ChannelAutomaton, info: LinkInformation, horizon: int) -> ChannelAutomaton:
-    """The link that shows nothing until the time of `info`, and then goes on from its node."""
-    there, wait = automaton.nodes.index(info.node), len(info.queue)
-
-    def ahead(i: int) -> list[Tick]:
-        return [(1.0, ("ahead", i) if i < wait else there, NOTHING_NEWER)]
-
-    def step(node: Any) -> list[Tick]:
-        return ahead(node[1] + 1) if isinstance(node, tuple) else list(automaton.row(node))
-
-    return ChannelAutomaton.explore(ahead(0), step, horizon, merging=automaton.merging)
+    def _earned(self, info: LinkInformation, b: Floats) -> float:
+        """What the steps that the value counts before step h are expected to have earned; s_u ~ b."""
+        queue = info.queue[max(len(info.queue) - self.policy.depth, 0) :]
+        total, t = 0.0, info.h - len(queue)
+        for j, a in enumerate(queue):
+            total += float(b @ self.problem.rewards_at(t + j)[:, a])
+            b = push(self.problem, b, t + j, (a,))
+        return total
 
 
 __all__ = ["planned_by_automaton", "solve_link"]

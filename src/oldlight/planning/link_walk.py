@@ -8,11 +8,13 @@ reaches, each with its probability; the reward of step h is expected under the l
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from oldlight.model.channels.automaton import NOTHING_NEWER, ChannelAutomaton
+from oldlight.model.channels.automaton import NOTHING_NEWER, ChannelAutomaton, Tick
+from oldlight.model.information import Information
 from oldlight.model.link_information import LinkInformation, law_of_state
 from oldlight.model.mdp import TabularMDP
 
@@ -20,6 +22,41 @@ Floats = NDArray[np.float64]
 
 
 Choice = Callable[[LinkInformation], "int | Floats"]  # an action, or the probability of each
+
+
+def beginnings_of(
+    mdp: TabularMDP, automaton: ChannelAutomaton, initial: Floats | None = None
+) -> Iterator[tuple[float, LinkInformation]]:
+    """What the agent can know at time 0, and how likely."""
+    names, rho = automaton.nodes, mdp.initial if initial is None else initial
+    for p, n, age in automaton.row(-1):
+        if age == NOTHING_NEWER:
+            yield p, LinkInformation(0, names[n], None, None, ())
+            continue
+        assert age == 0, "a warm start is walked by oldlight.evaluate"
+        for s in np.flatnonzero(rho > 0).tolist():
+            yield p * float(rho[s]), LinkInformation(0, names[n], 0, s, ())
+
+
+def moves_of(
+    mdp: TabularMDP,
+    automaton: ChannelAutomaton,
+    number: int,
+    info: LinkInformation,
+    a: int,
+    initial: Floats | None = None,
+) -> Iterator[tuple[float, LinkInformation]]:
+    """What the agent can know one step after acting a on `info`, whose node has this number, and how likely."""
+    names, h, queue, begin = automaton.nodes, info.h, (*info.queue, a), info.t or 0
+    longer = info._replace(queue=queue)
+    for p, n, age in automaton.row(number):
+        if age == NOTHING_NEWER:
+            yield p, LinkInformation(h + 1, names[n], info.t, info.state, queue)
+            continue
+        step = h + 1 - age
+        b = law_of_state(mdp, longer, step - begin, initial)
+        for s in np.flatnonzero(b > 0).tolist():
+            yield p * float(b[s]), LinkInformation(h + 1, names[n], step, s, queue[step - begin :])
 
 
 def reached(
@@ -32,16 +69,10 @@ def reached(
 ) -> Iterator[dict[LinkInformation, float] | None]:
     """For h = 0, 1, ..: the probability of each information state that the policy reaches; None, and the end, as soon as more
     than `max_states` have been met in all."""
-    names, numbers = automaton.nodes, {name: n for n, name in enumerate(automaton.nodes)}
-    rho = mdp.initial if initial is None else initial
+    numbers = {name: n for n, name in enumerate(automaton.nodes)}
     at: dict[LinkInformation, float] = {}
-    for p, n, age in automaton.row(-1):
-        if age == NOTHING_NEWER:
-            at[LinkInformation(0, names[n], None, None, ())] = p
-        else:
-            assert age == 0, "a warm start is walked by oldlight.evaluate"
-            for s in np.flatnonzero(rho > 0).tolist():
-                at[LinkInformation(0, names[n], 0, s, ())] = p * float(rho[s])
+    for p, info in beginnings_of(mdp, automaton, initial):
+        at[info] = at.get(info, 0.0) + p
     met = 0
     for h in range(mdp.horizon):
         met += len(at)
@@ -52,21 +83,25 @@ def reached(
         following: dict[LinkInformation, float] = {}
         for info, weight in at.items() if h + 1 < mdp.horizon else ():
             for a, p_action in choices(policy, info):
-                queue = (*info.queue, a)
-                longer = info._replace(queue=queue)
-                begin = info.t or 0
-                for p, n, age in automaton.row(numbers[info.node]):
-                    share = weight * p_action * p
-                    if age == NOTHING_NEWER:
-                        new = LinkInformation(h + 1, names[n], info.t, info.state, queue)
-                        following[new] = following.get(new, 0.0) + share
-                        continue
-                    step = h + 1 - age
-                    b = law_of_state(mdp, longer, step - begin, rho)
-                    for s in np.flatnonzero(b > 0).tolist():
-                        new = LinkInformation(h + 1, names[n], step, s, queue[step - begin :])
-                        following[new] = following.get(new, 0.0) + share * float(b[s])
+                for p, new in moves_of(mdp, automaton, numbers[info.node], info, a, initial):
+                    following[new] = following.get(new, 0.0) + weight * p_action * p
         at = following
+
+
+def with_wait(automaton: ChannelAutomaton) -> ChannelAutomaton:
+    """The same link; a node is (node, ticks since anything newer was seen, counted from the start before that)."""
+
+    def after(wait: int, ticks: list[tuple[float, int, int]]) -> list[Tick]:
+        return [(p, (n, wait + 1 if age == NOTHING_NEWER else 0), age) for p, n, age in ticks]
+
+    return ChannelAutomaton.explore(
+        after(0, automaton.row(-1)), lambda node: after(node[1], automaton.row(node[0])), automaton.horizon
+    )
+
+
+def on_information(policy: Callable[[Information], Any], info: LinkInformation) -> Any:
+    """What a policy of `Information` does on the nodes of `with_wait`."""
+    return policy(Information(info.h, info.t, info.state, info.queue, info.node[1]))  # type: ignore[index]
 
 
 def choices(policy: Choice, info: LinkInformation) -> list[tuple[int, float]]:

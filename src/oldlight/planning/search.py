@@ -1,16 +1,17 @@
 """Beyond the tables: close what is left between their bounds, where the policy goes.
 
 The tables of `oldlight.planning.ages` bound the value of every information state from both sides. The search keeps a graph of
-information states that begins with those of time 0. In turns it
+information states that begins with those of time 0. Depth first it
 
 - walks forward along the actions whose upper bound is highest, and expands what it meets: corners (a newest state, a queue and a
-  node of the link) and, beyond the depth of the tables, laws of the state of step u; a state whose probability times gap is
-  below a cut is left to the tables;
+  node of the link) and, beyond the depth of the tables, laws of the state of step u. What is closed to the tolerance, or can no
+  longer change the action of the state before, is left alone;
 - brings the bounds back to the start: an expanded action is worth what its successors are, the others are bounded by one
   step of lookahead, and the state's upper bound is the largest of them, its lower bound the best that an expanded action
-  earns,
+  earns. The value of each action is convex in the law, so the corners of a block, which come first, bound its laws action by
+  action: that prunes nearly everything,
 
-and lowers the cut, until upper − lower at the start is at most the tolerance, or nothing is left but rounding, or time is up.
+until upper − lower at the start is at most the tolerance, or nothing is left but rounding, or time is up.
 The policy plays the action that earns the lower bound at the states of the graph, the tables' action at other corners, and the
 tables' blind action at other laws: it earns at least the lower bound.
 """
@@ -18,21 +19,24 @@ tables' blind action at other laws: it earns at least the lower bound.
 from __future__ import annotations
 
 import time
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from oldlight.checks import TooLarge
+from oldlight.machine import format_bytes
 from oldlight.model.channels.automaton import NOTHING_NEWER
 from oldlight.model.mdp import TabularMDP
 from oldlight.planning.ages import AgeTables
 
 Floats = NDArray[np.float64]
 CLOSED = 2.0**-44  # a gap of this share of the largest return is rounding; a quarter of it is a tie
-BATCH = 50_000  # expansions between two looks at the clock
+BATCH = 2_000  # expansions between two looks at the clock and the keyboard
 FIRST_STATES = 2**13
-LOWER_CUT = 0.01  # each turn's cut as a share of the last one's
+ROUNDING = 1.05  # states are closed to the tolerance divided by this: the rest is for rounding
 
 
 @dataclass
@@ -56,23 +60,28 @@ class AgeSearch:
         index, weight = np.zeros((len(lists), S * A, width), np.int64), np.zeros((len(lists), S * A, width))
         for h, x in enumerate(lists):
             index[h, :, : x.index.shape[1]], weight[h, :, : x.index.shape[1]] = x.index, x.weight
-        rewards = np.ascontiguousarray(mdp.rewards[:1] if mdp.stationary_rewards else mdp.rewards)
+        rewards = np.array(mdp.rewards[:1] if mdp.stationary_rewards else mdp.rewards, order="C")  # never read-only
         self.tie = CLOSED / 4 * magnitude(mdp)
         counts = np.stack([x.count for x in lists])
         sizes = np.array([S, A, D, H])
-        self._process = kernels.Process(sizes, index, weight, counts, rewards, np.array([self.tie]))
+        power = A ** np.arange(D + 2)
+        self._process = kernels.Process(sizes, power, index, weight, counts, rewards, np.array([self.tie]))
         self._link = _flat_link(t, kernels)
         self._begin = np.concatenate([[0], np.cumsum([len(row) for row in layers.blocks])])
         forced = np.full(H + 1, -1)
         forced[: min(len(t.plant.pending), H)] = t.plant.pending[:H]
         self._tables = kernels.Tables(t.upper, t.lower, t.blind, t.actions, forced)
         self._scratch = kernels.Scratch(
-            np.zeros((D + 2, S)), np.zeros((D + 2, S), np.int64), np.zeros(D + 2, np.int64), np.zeros(D + 2)
+            np.zeros((D + 2, S)),
+            np.zeros((D + 2, S)),
+            np.zeros((D + 2, S), np.int64),
+            np.zeros(D + 2, np.int64),
+            np.zeros(D + 2),
         )
         self._graph = kernels.Graph(
-            np.zeros((0, kernels.WHOLE), np.int64), np.zeros((0, 3)), np.zeros((0, A)), np.zeros((0, 4), np.int64), np.zeros(0),
+            np.zeros((0, kernels.WHOLE), np.int64), np.zeros((0, 2)), np.zeros((0, A)), np.zeros((0, 4), np.int64), np.zeros(0),
             np.zeros(0, np.int64), np.zeros(0), np.zeros(0, np.int64), np.zeros(0), np.zeros(0, np.int64),
-            np.zeros(6, np.int64),
+            np.zeros(layers.blind_size, np.int64), np.zeros(5, np.int64),
         )  # fmt: skip
         most_ticks = max((len(moves) for row in layers.moves for moves in row), default=1)
         self._turn = 1
@@ -99,7 +108,7 @@ class AgeSearch:
         sizes = {"whole": n, "real": n, "q": n, "option": n, "gain": n, "child": edges, "probability": edges}
         sizes |= {"place": edges, "mass": edges}
         slots = 1 << (4 * n - 1).bit_length()
-        need = 8 * (n * (kernels.WHOLE + 3 + g.q.shape[1] + 5) + 4 * edges + slots)
+        need = 8 * (n * (kernels.WHOLE + 2 + g.q.shape[1] + 5) + 4 * edges + slots)
         if len(g.whole) and need > self.max_bytes:
             return False
         self._states = n
@@ -133,7 +142,7 @@ class AgeSearch:
                 for code in range(queues):
                     place = (i, code, s)
                     start.append((self._enter(kernels, place, law, padded, 1), p * float(initial[s]) / queues))
-        self._first = np.array(start, dtype=np.float64)
+        self._first, self._weights = np.array([i for i, _ in start]), np.array([p for _, p in start])
 
     def _enter(self, kernels: Any, place: tuple[int, int, int], law: Floats, support: NDArray[np.int64], n: int) -> int:
         if self._graph.count[kernels.STATES] + 1 >= len(self._graph.whole):
@@ -141,58 +150,126 @@ class AgeSearch:
         return int(kernels.enter(self._process, self._link, self._tables, self._graph, place, law, support, n))
 
     def _value(self) -> tuple[float, float]:
-        numbers, weights = self._first[:, 0].astype(np.int64), self._first[:, 1]
-        up, low = self._graph.real[numbers, 0], self._graph.real[numbers, 1]
-        return float(weights @ low), float(weights @ up)
+        up, low = self._graph.real[self._first].T
+        return float(self._weights @ low), float(self._weights @ up)
+
+    @property
+    def lower_by_start(self) -> Floats | None:
+        """What the policy earns at least from each first state; None where that state may be unknown at time 0."""
+        if any(age == NOTHING_NEWER for _, _, age in self.tables.layers.start):
+            return None
+        value = np.zeros(self.tables.layers.n_states)
+        initial = self.tables.plant.initial
+        states = self._graph.whole[self._first, 2]
+        np.add.at(value, states, self._weights * self._graph.real[self._first, 1] / initial[states])
+        return np.where(initial > 0, value, self.tables.upper_by_start)
 
     @property
     def closed(self) -> float:
         """A gap of this size is rounding."""
         return 4 * self.tie
 
-    def action(self, h: int, block: int, code: int, s: int, b: Floats) -> int:
-        """What earns the lower bound at a state of the graph, block number and code as in the tables, s or the law b; −1 where
-        that is the tables' own action."""
+    def number(self, h: int, block: int, code: int, s: int, b: Floats, *, make: bool = False) -> int:
+        """The number of an information state, block number and code as in the tables, s or the law b; −1 where the graph has none
+        and none is made."""
         from oldlight.kernels import graph as kernels
 
         support = np.flatnonzero(b > 0)
-        place = (self._begin[h] + block, code, s)
-        i = kernels.find(self._graph, place, np.ascontiguousarray(b), support, len(support))
+        place = (int(self._begin[h]) + block, code, s)
+        law = np.ascontiguousarray(b)
+        if make:
+            return self._enter(kernels, place, law, support, len(support))
+        return int(kernels.find(self._graph, place, law, support, len(support)))
+
+    def action(self, h: int, block: int, code: int, s: int, b: Floats) -> int:
+        """What earns the lower bound at a state of the graph; −1 where that is the tables' own action."""
+        from oldlight.kernels import graph as kernels
+
+        i = self.number(h, block, code, s, b)
         return -1 if i < 0 else int(self._graph.whole[i, kernels.LOW_ACTION])
+
+    def decisions(self) -> tuple[NDArray[np.int64], NDArray[np.int64], Floats]:
+        """Where the search chose: rows (time, block within its time, code, state or −1, action, where its law begins, its length),
+        and the places and masses of the laws."""
+        from oldlight.kernels import graph as kernels
+
+        whole = self._graph.whole[: self.states]
+        whole = whole[whole[:, kernels.LOW_ACTION] >= 0]
+        h = np.searchsorted(self._begin, whole[:, kernels.BLOCK], side="right") - 1
+        size = np.where(whole[:, kernels.STATE] < 0, whole[:, kernels.BELIEF_SIZE], 0)
+        columns = (kernels.CODE, kernels.STATE, kernels.LOW_ACTION, kernels.BELIEF)
+        rows = np.column_stack([h, whole[:, kernels.BLOCK] - self._begin[h], *(whole[:, c] for c in columns), size])
+        rows[size == 0, 5] = 0
+        laws = int(self._graph.count[kernels.BELIEFS])
+        return rows, self._graph.place[:laws].copy(), self._graph.mass[:laws].copy()
+
+    def q_value(self, i: int, a: int, tolerance: float, seconds: float) -> float:
+        """What acting a at state i earns from the state's step on: the lower bound, closed to the tolerance."""
+        from oldlight.kernels import graph as kernels
+
+        option = int(kernels.option_of(self._graph, i, a))
+        while option < 0:
+            if kernels.room(self._process, self._link, self._graph, self._graph.whole[i, kernels.BLOCK]):
+                option = int(kernels.expand(self._process, self._link, self._tables, self._graph, self._scratch, i, a))
+            elif not self._grow():
+                raise TooLarge(f"the search would need more than {format_bytes(self.max_bytes)}; raise max_bytes")
+        edges = slice(*self._graph.option[option, kernels.FROM : kernels.TO + 1])
+        children, weights = self._graph.child[edges].copy(), self._graph.probability[edges].copy()
+
+        def value() -> tuple[float, float]:
+            up, low = self._graph.real[children].T
+            return float(weights @ low), float(weights @ up)
+
+        low, _ = self._close(children, value, tolerance, seconds, None)
+        return float(self._graph.gain[option]) + low
 
     def run(self, tolerance: float = 0.0, seconds: float = np.inf, most: int | None = None) -> AgeSearch:
         """Close the gap to `tolerance` (0: to rounding), or for so many seconds, or with about `most` options."""
+        self._close(self._first, self._refresh, tolerance, seconds, most)
+        return self
+
+    def _refresh(self) -> tuple[float, float]:
+        self.lower, self.upper = self._value()
+        return self.lower, self.upper
+
+    def _close(
+        self,
+        start: NDArray[np.int64],
+        value: Callable[[], tuple[float, float]],
+        tolerance: float,
+        seconds: float,
+        most: int | None,
+    ) -> tuple[float, float]:
+        """Close the states `start` until the bounds `value()` are within the tolerance."""
         from oldlight.kernels import graph as kernels
         from oldlight.kernels import search as searching
 
         began = time.perf_counter()
         target = max(tolerance, self.closed)
-        cut = LOWER_CUT * (self.upper - self.lower)
+        slack = max(tolerance / ROUNDING, self.tie)
         batch = BATCH if most is None else min(BATCH, most)
-        limits = searching.Limits(np.array([cut]), np.array([self.tie]), np.array([self._turn]), np.array([batch]))
+        limits = searching.Limits(np.array([slack]), np.array([self._turn]), np.array([batch]))
         count = self._graph.count
-        while self.upper - self.lower > target:
-            status = searching.close(
-                self._process, self._link, self._tables, self._graph, self._scratch, self._first, limits
-            )
-            self.lower, self.upper = self._value()
-            if time.perf_counter() - began > seconds:
-                break
+        before = (-1, 0.0, 0.0)
+        low, up = value()
+        while up - low > target and time.perf_counter() - began < seconds:
+            status = searching.close(self._process, self._link, self._tables, self._graph, self._scratch, start, limits)
+            low, up = value()
             if most is not None and count[kernels.OPTIONS] >= most:
                 break
             if status == searching.GROW and not self._grow():
                 break
             if status == searching.DONE:
-                if count[kernels.CUT_OFF] == 0 or limits.cut[0] == 0:
-                    break
-                count[kernels.CUT_OFF] = 0
                 self._turn += 1
                 limits.turn[0] = self._turn
-                limits.cut[0] *= LOWER_CUT
-                if limits.cut[0] < 1e-6 * self.tie:
-                    limits.cut[0] = 0.0
+                now = (int(count[kernels.EXPANDED]), low, up)
+                if now == before:  # a turn that changed nothing: look more closely
+                    limits.slack[0] /= 4
+                    if limits.slack[0] < self.tie / 64:
+                        break
+                before = now
         self._turn += 1
-        return self
+        return low, up
 
 
 def magnitude(mdp: TabularMDP) -> float:

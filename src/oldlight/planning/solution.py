@@ -4,13 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from oldlight import drawing
-from oldlight.model.link_information import PolicyOfNodes, check_link
+from oldlight.model.link_information import LinkInformation, check_link
 from oldlight.model.policies import Policy
 from oldlight.model.possible import check
 from oldlight.model.problem import ImpairedMDP
@@ -66,8 +67,6 @@ class Solution:
         Bounds on the optimal value. Those of a ladder (`solve(problem, depth=k)`): `upper` is certified.
     exact : bool
         Are the three the same?
-    value_by_start : ndarray, shape (S,), or None
-        What the policy earns from each first state (of step −warmup), where a table has it.
     work : Work
         How much work it was.
     depth : int, optional
@@ -96,18 +95,26 @@ class Solution:
     lower: float
     upper: float
     exact: bool
-    value_by_start: Floats | None
+    _starts: Floats | Callable[[], Floats | None] | None
     work: Work
     _q: Callable[[Any], Floats]
     depth: int | None = None
     lower_certified: bool = True
 
+    @cached_property
+    def value_by_start(self) -> Floats | None:
+        """What the policy earns when the first state (of step −warmup) is s, shape (S,); None where that is too much to find out."""
+        return self._starts() if callable(self._starts) else self._starts
+
     def q(self, info: Any) -> Floats:
         """Q_h(τ, a) = E[rewards of steps h, h+1, ... | τ_h = info, a_h = a, best afterwards], shape (A,).
 
-        Of a ladder these are upper bounds. Behind a channel planned by its automaton `info` is a `LinkInformation`, and each action takes one more plan.
+        Of a ladder these are upper bounds. Behind a channel planned by its automaton `info` is a `LinkInformation`.
         """
-        (check_link if isinstance(self.policy, PolicyOfNodes) else check)(self.problem, info)
+        if isinstance(info, LinkInformation) or not self.problem.has_delay_law:
+            check_link(self.problem, info, getattr(self.policy, "automaton", None))
+        else:
+            check(self.problem, info)
         return self._q(info)
 
     def value_at(self, info: Any) -> float:

@@ -39,9 +39,9 @@ def processes() -> dict[str, TabularMDP]:
     }
 
 
-def policies(problem: ImpairedMDP) -> dict[str, FunctionPolicy]:
+def policies(problem: ImpairedMDP) -> dict[str, Any]:
     """Every heuristic that is not the optimum itself."""
-    found = {
+    found: dict[str, Any] = {
         "memoryless": heuristics.memoryless(problem),
         "open loop": heuristics.open_loop(problem, tolerance=1e-3),
         "most likely state": heuristics.most_likely(problem),

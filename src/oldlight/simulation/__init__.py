@@ -1,5 +1,5 @@
 """Playing episodes: `episodes` plays thousands at a time in compiled code, `link_sampler` plays a link one step at a time."""
 
-from oldlight.simulation.episodes import CHUNK, Draws, Player, Simulation, World, cumulative_of, simulate
+from oldlight.simulation.episodes import CHUNK, Draws, Player, Simulation, World, simulate
 
-__all__ = ["CHUNK", "Draws", "Player", "Simulation", "World", "cumulative_of", "simulate"]
+__all__ = ["CHUNK", "Draws", "Player", "Simulation", "World", "simulate"]

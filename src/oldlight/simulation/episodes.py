@@ -23,6 +23,7 @@ from numpy.typing import NDArray
 
 from oldlight import checks, drawing
 from oldlight.machine import thread_count
+from oldlight.model.channels.pmfs import running_sums
 from oldlight.model.information import Information, Layout, same_layout
 from oldlight.model.link_information import PolicyOfNodes
 from oldlight.model.policies import (
@@ -35,7 +36,7 @@ from oldlight.model.policies import (
     probabilities_at,
 )
 from oldlight.model.problem import ImpairedMDP, checked_problem
-from oldlight.model.successors import Successors
+from oldlight.model.successors import successor_sums
 from oldlight.random_streams import Seed, seed_number
 
 Floats = NDArray[np.float64]
@@ -255,19 +256,11 @@ class World:
 
         self.problem, self.kernels = problem, kernels
         mdp, law = problem.mdp, problem.law
-        H, S, A = problem.horizon, problem.n_states, problem.n_actions
-        steps = [Successors.of(P) for P in (mdp.transitions[:1] if mdp.stationary_transitions else mdp.transitions)]
-        width = max(step.index.shape[1] for step in steps)
-        self.index = np.zeros((len(steps), S * A, width), dtype=np.int64)
-        self.cumulative = np.full((len(steps), S * A, width), 2.0)
-        for i, step in enumerate(steps):
-            order = np.argsort(-step.weight, axis=1, kind="stable")  # likely successors are found first
-            n = order.shape[1]
-            self.index[i, :, :n] = np.take_along_axis(step.index, order, axis=1)
-            self.cumulative[i, :, :n] = cumulative_of(np.take_along_axis(step.weight, order, axis=1))
+        H, A = problem.horizon, problem.n_actions
+        self.index, self.cumulative = successor_sums(mdp)
         self.rewards = np.array(mdp.rewards, order="C")
-        self.initial = cumulative_of(problem.initial)
-        first, links = cumulative_of(law.first), cumulative_of(law.interarrival)
+        self.initial = running_sums(problem.initial)
+        first, links = running_sums(law.first), running_sums(law.interarrival)
         self.draws_link = links.shape[3] > 1 or len(first) > 1
         self.layout = None if problem.arrival_probability is not None else Layout.of(problem)
         with np.errstate(over="ignore"):  # codes of queues too long for a table are never used
@@ -378,16 +371,9 @@ class World:
                 info = Information(h, t, int(states[warmup + t, e]), queue, waited)
             cumulative = known.get(info)
             if cumulative is None:
-                cumulative = known[info] = cumulative_of(probabilities_at(self.problem, policy, info))
+                cumulative = known[info] = running_sums(probabilities_at(self.problem, policy, info))
             chosen[e] = np.searchsorted(cumulative, u[e], side="right")
         return chosen
-
-
-def cumulative_of(pmf: Floats) -> Floats:
-    """Running sums along the last axis; from the last positive entry on, more than any draw."""
-    total = np.cumsum(pmf, axis=-1)
-    left = np.cumsum(pmf[..., ::-1] > 0, axis=-1)[..., ::-1]  # positive entries from here on
-    return np.ascontiguousarray(np.where(left <= 1, np.where(pmf > 0, 2.0, total), total) + 2.0 * (left == 0))
 
 
 def _flat(table: NDArray[Any]) -> NDArray[Any]:

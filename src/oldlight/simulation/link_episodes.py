@@ -1,8 +1,12 @@
-"""Episodes behind a channel that is planned by its automaton: nodes and ages are drawn, whatever the process does.
+"""Episodes behind a channel that is planned by its automaton: messages are drawn, whatever the process does, and nodes follow.
 
-The process draws what it draws behind any other channel: the same seed gives it the same random numbers. A policy is asked once for each
-different information state. Of arrivals the automaton knows when an observation became the newest visible one; with record=True
-`arrivals` has that time, −1 for an observation that never was the newest.
+The process draws what it draws behind any other channel: the same seed gives it the same random numbers. Messages are those of
+`oldlight.model.channels.messages`; what is heard at each time leads from node to node of the automaton. A policy is asked once for each
+different information state. With record=True `arrivals` has the time at which each observation arrived, in the time of the step that an action acts on
+(H or later: after the episode; −1: lost, or never shown).
+
+Channels whose messages are not drawn here (a delay law with a plan made by its automaton, a class of one's own that has nothing but an
+automaton) draw nodes and ages; `arrivals` is then the time at which an observation became the newest visible one, −1 if it never did.
 """
 
 from __future__ import annotations
@@ -12,7 +16,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from oldlight.model.channels import ConstantDelay
+from oldlight.model.channels.automaton import NOTHING_NEWER, SILENCE, ChannelAutomaton, News
+from oldlight.model.channels.messages import NEVER, AgeLink, SteppedLink
+from oldlight.model.channels.pmfs import running_sums
 from oldlight.model.link_information import LinkInformation, PolicyOfNodes
 from oldlight.model.policies import (
     BlackoutPolicy,
@@ -24,7 +30,8 @@ from oldlight.model.policies import (
     not_a_policy,
 )
 from oldlight.model.problem import ImpairedMDP
-from oldlight.simulation.episodes import CHUNK, Simulation, World, cumulative_of
+from oldlight.model.successors import successor_sums
+from oldlight.simulation.episodes import CHUNK, Simulation
 
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
@@ -62,8 +69,9 @@ class LinkEpisodes:
     def __init__(self, problem: ImpairedMDP, policy: Policy | MarkovPolicy) -> None:
         check_policy(problem, policy)
         self.problem, self.policy = problem, policy
-        start = problem.mdp.replace(initial=problem.initial)
-        self.world = World(ImpairedMDP(start, ConstantDelay(0)))  # the process as running sums
+        self.link = getattr(policy, "link", problem.automaton)  # of a plan for merged laws: the true link
+        self.index, self.cumulative = successor_sums(problem.mdp)
+        self.initial = running_sums(problem.initial)
         self._known: dict[LinkInformation, Floats] = {}
 
     def play(self, seed: int, chunk: int, n: int) -> tuple[Any, ...]:
@@ -74,28 +82,23 @@ class LinkEpisodes:
             for purpose in range(3)
         )
         uniform, choice = state_rng.random((H, CHUNK))[:, :n], action_rng.random((H, CHUNK))[:, :n]
-        nodes, ages = (x[:, :n] for x in problem.automaton.sample(link_rng, CHUNK))
+        nodes, ages, arrivals = (x[:, :n] for x in link_runs(problem, self.link, link_rng, CHUNK))
         states, actions = np.zeros((2, H, n), dtype=np.int32)
-        arrivals = np.full((H, n), -1, dtype=np.int32)
         counts = np.zeros((H, H + 1), dtype=np.int64)
         returns, earned = np.zeros(n), np.zeros(H)
-        states[0] = np.searchsorted(self.world.initial, uniform[0], side="right")
+        states[0] = np.searchsorted(self.initial, uniform[0], side="right")
         for h in range(H):
-            seen = np.flatnonzero(ages[h] >= 0)
-            steps = h - ages[h, seen]
-            new = arrivals[steps, seen] < 0
-            arrivals[steps[new], seen[new]] = h
             counts[h] = np.bincount(np.where(ages[h] < 0, H, ages[h]), minlength=H + 1)
             actions[h] = self._choose(h, nodes[h], ages[h], states, actions, choice[h])
-            reward = self.world.rewards[h, states[h], actions[h]]
+            reward = problem.mdp.rewards[h, states[h], actions[h]]
             returns += reward
             earned[h] = reward.sum()
             if h + 1 < H:
                 row = states[h].astype(np.int64) * problem.n_actions + actions[h]
-                P = min(h, len(self.world.index) - 1)
-                place = (self.world.cumulative[P, row] <= uniform[h + 1, :, None]).sum(axis=1)
-                states[h + 1] = self.world.index[P, row, np.minimum(place, self.world.index.shape[2] - 1)]
-        return returns, earned, counts, states, actions, arrivals
+                P = min(h, len(self.index) - 1)
+                place = (self.cumulative[P, row] <= uniform[h + 1, :, None]).sum(axis=1)
+                states[h + 1] = self.index[P, row, np.minimum(place, self.index.shape[2] - 1)]
+        return returns, earned, counts, states, actions, arrivals.astype(np.int32)
 
     def _choose(self, h: int, nodes: Ints, ages: Ints, states: Any, actions: Any, u: Floats) -> Ints:
         """The actions of time h: each different information state of the chunk is asked once."""
@@ -108,7 +111,7 @@ class LinkEpisodes:
         rows = np.vstack([nodes, t, state, since])
         one, inverse = _different(rows)
         different = rows[:, one].T
-        names = self.problem.automaton.nodes
+        names = self.link.nodes
         laws = np.empty((len(different), self.problem.n_actions))
         for i, (node, step, s, *done) in enumerate(different.tolist()):
             seen = step >= 0
@@ -116,9 +119,70 @@ class LinkEpisodes:
             info = LinkInformation(h, names[node], step if seen else None, s if seen else None, queue)
             law = self._known.get(info)
             if law is None:
-                law = self._known[info] = cumulative_of(decide(self.problem, self.policy, info))
+                law = self._known[info] = running_sums(decide(self.problem, self.policy, info))
             laws[i] = law
         return np.asarray((laws[inverse] <= u[:, None]).sum(axis=1))
+
+
+def link_runs(
+    problem: ImpairedMDP, automaton: ChannelAutomaton, rng: np.random.Generator, n: int
+) -> tuple[Ints, Ints, Ints]:
+    """n runs of the link, axes (h, run): the node, the age of the newest visible step (−1: nothing seen), and when the observation of
+    step h arrived."""
+    H, k, channel = problem.horizon, problem.actuation, problem.channel
+    arrivals, each = np.full((H, n), NEVER), np.arange(n)
+    if not isinstance(channel, SteppedLink) or automaton.nodes != problem.automaton.nodes:
+        nodes, ages = automaton.sample(rng, n)
+        for h in range(H):
+            seen = np.flatnonzero(ages[h] >= 0)
+            steps = h - ages[h, seen]
+            new = arrivals[steps, seen] < 0
+            arrivals[steps[new], seen[new]] = h
+        return nodes, ages, arrivals
+    shown, link = np.full((H, n), NOTHING_NEWER), np.zeros(n, dtype=np.int64)
+    for i in range(H):
+        step, when, link = channel.tell(np.full(n, i), link, rng.random((channel.draws, n)))
+        shown[i] = np.where(when == i, i - step, NOTHING_NEWER)
+        told = np.flatnonzero((step >= 0) & (when >= 0))
+        told = told[arrivals[step[told], told] < 0]
+        arrivals[step[told], each[told]] = when[told]
+    nodes, ages = np.empty((H, n), dtype=np.int64), np.empty((H, n), dtype=np.int64)
+    at, newest = np.full(n, -1), np.full(n, -1)
+    for h in range(H):
+        w = h - k  # the time at which the action of step h is chosen
+        rows = _heard(channel, w, arrivals, shown)
+        step = np.full(n, -1)
+        for age, there in rows:
+            step = np.where(there & (w - age > step) & (age <= w), w - age, step)
+        new = step > newest
+        newest = np.where(new, step, newest)
+        now = np.where(new, h - newest, NOTHING_NEWER)
+        at = _followed(problem, at, now, [] if problem.automaton.tells_by_age else rows)
+        nodes[h], ages[h] = at, np.where(newest < 0, -1, h - newest)
+    return nodes, ages, np.where(arrivals < 0, NEVER, arrivals + k)
+
+
+def _heard(link: SteppedLink, w: int, arrivals: Ints, shown: Ints) -> list[tuple[int, NDArray[np.bool_]]]:
+    """The ages that arrive at time w, youngest first, each with the runs where it does."""
+    if w < 0:
+        return []
+    if isinstance(link, AgeLink):
+        ages = np.unique(shown[w])
+        return [(age, shown[w] == age) for age in ages[ages >= 0].tolist()]
+    return [(age, arrivals[w - age] == w) for age in range(min(w, link.longest) + 1)]
+
+
+def _followed(problem: ImpairedMDP, at: Ints, age: Ints, rows: list[tuple[int, NDArray[np.bool_]]]) -> Ints:
+    """The next node of each run; each different case is looked up once."""
+    table = np.vstack([at, age, *(there for _, there in rows)])
+    one, inverse = _different(table)
+    found = np.empty(len(one), dtype=np.int64)
+    for j, (n, newest, *there) in enumerate(table[:, one].T.tolist()):
+        heard = tuple(k + problem.actuation for (k, _), yes in zip(rows, there, strict=True) if yes)
+        node = problem.automaton.follow(n, newest, News(heard) if heard else SILENCE)
+        assert node is not None, "messages and automaton of one channel agree"
+        found[j] = node
+    return found[inverse]
 
 
 def _different(rows: Ints) -> tuple[Ints, Ints]:

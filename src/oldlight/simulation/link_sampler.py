@@ -1,40 +1,224 @@
-"""When each observation arrives, or is lost: a channel played one step at a time, for episodes of any length.
+"""A link played one step at a time, for episodes of any length: which observations arrive now, and which are announced as lost.
 
-The conventions are those of `oldlight.model.channels`: the observation of step i settles (arrives, or is known to be lost) at time
-i + d_i, with d_0 ~ `first` and d_{i+1} = d_i + Δ_i, so in order and at most one a step.
+Environments, wrappers and the testbed's relay draw from `LinkSampler`; `oldlight.simulate` and the vector environment draw many runs
+at once from the same laws (`oldlight.model.channels.messages`, or compiled for a delay law).
 
-**No horizon is needed.** A law written out for K steps holds P(Δ = k) for k < K and puts all of Δ ≥ K at K. When a draw falls
+**A delay law.** The conventions are those of `oldlight.model.channels`: the observation of step i settles (arrives, or is known to be
+lost) at time i + d_i, with d_0 ~ `first` and d_{i+1} = d_i + Δ_i, so in order and at most one a step.
+
+*No horizon is needed.* A law written out for K steps holds P(Δ = k) for k < K and puts all of Δ ≥ K at K. When a draw falls
 there, or a delay reaches K, the law is written out for 2K steps and the same draw is looked up again: the running sums
 below K stay as they are, so this is the unbounded law itself, heavy tails included. Only a law with a row for each step (and
 losses given per step) has a horizon of its own.
 
-**Out of order** (`in_order=False`): every observation has a delay of its own, d_i ~ the law of Δ_{i−1}, or ~ `first` where Δ is
+*Out of order* (`in_order=False`): every observation has a delay of its own, d_i ~ the law of Δ_{i−1}, or ~ `first` where Δ is
 never positive (a constant delay, `EmpiricalDelay(delays)`), whatever the others do; d_0 ~ `first`.
+
+**Links without a delay law** send messages that may overtake each other or vanish silently, or show the observation of some age at
+each time (`oldlight.model.channels.messages`). A class of one's own that has nothing but `automaton(horizon)` is drawn by its
+automaton: what arrives is what becomes the newest visible observation.
 """
 
 from __future__ import annotations
 
 from bisect import bisect_right
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
-from oldlight.model.channels import Channel
+from oldlight.model.channels import Channel, ChannelAutomaton
 from oldlight.model.channels.delay_law import DelayLaw
 from oldlight.model.channels.losses import BurstyLoss, Loss
-from oldlight.simulation import cumulative_of
+from oldlight.model.channels.messages import AgeLink, SteppedLink
+from oldlight.model.channels.pmfs import running_sums
 
+Ints = NDArray[np.int64]
 STEPS = 64  # a law is first written out for this many
 LONGEST = 2**20  # and at most for this many: what takes longer never arrives
 
 
-class Traffic:
-    """One link. `begin(rng)` starts an episode and sends the observation of step 0; `send(s, a)` sends the next one, after
-    state s and action a (they only matter to a law that depends on them). Both return (settles, lost).
+class Delivery(NamedTuple):
+    """What happens at one time: the steps whose observations arrive, and those that are announced as lost."""
 
-    sizes: (S, A) of a process with states and actions 0..S−1 and 0..A−1, or None: then a law may depend on neither.
+    arrived: list[int]
+    lost: list[int]
+
+
+class LinkSampler:
+    """One run of a link after the other. `begin(rng)` starts one and sends the observation of step 0; `send(s, a)` sends the next one,
+    after state s and action a (they only matter to a delay law that depends on them). Both say what is delivered at that time.
+
+    Parameters
+    ----------
+    channel : Channel
+        Any channel.
+    horizon : int, optional
+        The longest run, where there is one.
+    sizes : (S, A), optional
+        Of a process with states and actions 0..S−1 and 0..A−1; without them a law may depend on neither.
+    in_order : bool
+        False lets the observations of a delay law overtake each other (see the module's text).
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> import oldlight as ol
+    >>> from oldlight.simulation.link_sampler import LinkSampler
+    >>> camera = LinkSampler(ol.Periodic(2, delay=1))
+    >>> [camera.begin(np.random.default_rng(0)).arrived, *(camera.send().arrived for _ in range(4))]
+    [[], [0], [], [2], []]
     """
+
+    def __init__(
+        self,
+        channel: Channel,
+        *,
+        horizon: int | None = None,
+        sizes: tuple[int, int] | None = None,
+        in_order: bool = True,
+    ) -> None:
+        self.channel, self.horizon, self.in_order = channel, horizon, in_order
+        self.law = (
+            LawSampler(channel, horizon=horizon, sizes=sizes, in_order=in_order) if channel.has_delay_law else None
+        )
+        self.link = None if self.law is not None else stepped(channel, horizon)
+
+    def oldest(self, horizon: int) -> int:
+        """The largest age, or number of actions before anything is seen, within so many steps."""
+        if self.link is not None:
+            oldest = self.link.oldest
+        else:
+            assert self.law is not None
+            oldest = None if self.law.loss is not None else self.law.longest
+        return horizon if oldest is None else min(oldest, horizon)
+
+    @property
+    def silent(self) -> bool:
+        """Can an observation that was sent never be heard of?"""
+        return self.link is not None
+
+    def begin(self, rng: np.random.Generator) -> Delivery:
+        """A new run, at time 0."""
+        self._rng, self.now = rng, 0
+        self._due: dict[int, list[tuple[int, bool]]] = {}  # by the time at which they settle: (step, lost)
+        self._state = np.zeros(1, dtype=np.int64)
+        if self.law is not None:
+            return self._settle(*self.law.begin(rng))
+        return self._told()
+
+    def send(self, s: int = 0, a: int = 0) -> Delivery:
+        """The next time."""
+        self.now += 1
+        if self.law is not None:
+            return self._settle(*self.law.send(s, a))
+        return self._told()
+
+    def under_way(self) -> list[tuple[int, int, bool]]:
+        """(step, when it settles, lost) of everything that settles later, by step."""
+        return sorted((i, when, lost) for when, found in self._due.items() for i, lost in found)
+
+    def may_come(self, step: int) -> bool:
+        """Can the observation of `step` still arrive later?"""
+        if isinstance(self.link, AgeLink):
+            return self.now - step < self.link.longest
+        return any(step == i and not lost for found in self._due.values() for i, lost in found)
+
+    def _settle(self, when: int, lost: bool) -> Delivery:
+        self._due.setdefault(when, []).append((self.now, lost))
+        return self._delivered()
+
+    def _told(self) -> Delivery:
+        assert self.link is not None
+        u = self._rng.random((self.link.draws, 1))
+        step, when, self._state = self.link.tell(np.array([self.now]), self._state, u)
+        if when[0] >= 0:
+            self._due.setdefault(int(when[0]), []).append((int(step[0]), False))
+        return self._delivered()
+
+    def _delivered(self) -> Delivery:
+        settled = self._due.pop(self.now, [])
+        return Delivery([i for i, lost in settled if not lost], [i for i, lost in settled if lost])
+
+
+class ManyLinks:
+    """`n` runs of a link without a delay law, each with random draws of its own (SplitMix64) and its own clock.
+
+    `told` is what the last time told of each run: the step, and the time at which its observation arrives (−1: never).
+    """
+
+    def __init__(self, channel: Channel, horizon: int, n: int) -> None:
+        self.link = stepped(channel, horizon)
+        self.clock, self.state = np.zeros(n, dtype=np.int64), np.zeros(n, dtype=np.int64)
+        self.told = np.zeros((2, n), dtype=np.int64)
+
+    def begin(self, who: NDArray[np.bool_], streams: NDArray[np.uint64]) -> None:
+        """Time 0 of the runs in `who`."""
+        self.clock[who], self.state[who] = 0, 0
+        self._tell(who, streams)
+
+    def step(self, skip: NDArray[np.bool_], streams: NDArray[np.uint64]) -> None:
+        """The next time of all runs but those in `skip`."""
+        self.clock[~skip] += 1
+        self._tell(~skip, streams)
+
+    def _tell(self, who: NDArray[np.bool_], streams: NDArray[np.uint64]) -> None:
+        u = np.empty((self.link.draws, int(who.sum())))
+        for row in u:
+            row[:] = _uniforms(streams, who)
+        step, when, self.state[who] = self.link.tell(self.clock[who], self.state[who], u)
+        self.told[:, who] = step, when
+
+
+def _uniforms(streams: NDArray[np.uint64], who: NDArray[np.bool_]) -> NDArray[np.float64]:
+    """The next number in [0, 1) of each stream in `who`, as `oldlight.kernels.batch_simulator` draws them."""
+    z = streams[who] + np.uint64(0x9E3779B97F4A7C15)
+    streams[who] = z
+    z = (z ^ (z >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
+    z = (z ^ (z >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
+    z = z ^ (z >> np.uint64(31))
+    return (z >> np.uint64(11)).astype(np.float64) * 2.0**-53
+
+
+def stepped(channel: Channel, horizon: int | None) -> SteppedLink:
+    """How a channel without a delay law is played."""
+    return channel if isinstance(channel, SteppedLink) else ByAutomaton(channel, horizon)
+
+
+class ByAutomaton(AgeLink):
+    """A channel that has nothing but an automaton: each tick is drawn; the link's state is the node, counted from 1."""
+
+    def __init__(self, channel: Channel, horizon: int | None) -> None:
+        self.channel = channel
+        self._write_out(STEPS if horizon is None else horizon + 1)
+
+    def _write_out(self, steps: int) -> None:
+        self._automaton: ChannelAutomaton = self.channel.automaton(steps)
+        self._number = {name: n for n, name in enumerate(self._automaton.nodes)}
+
+    @property
+    def longest(self) -> int:
+        return self._automaton.longest
+
+    def shown(self, h: Ints, link: Ints, u: NDArray[np.float64]) -> tuple[Ints, Ints]:
+        if h.max() >= self._automaton.horizon:
+            names = self._automaton.nodes
+            self._write_out(2 * int(h.max()))
+            link = np.array([self._number[names[n - 1]] + 1 if n else 0 for n in link.tolist()])
+        ages, after = np.empty_like(h), np.empty_like(h)
+        for e, (now, n) in enumerate(zip(h.tolist(), link.tolist(), strict=True)):
+            row = self._automaton.row(-1 if now == 0 else n - 1)
+            sums = running_sums(np.array([p for p, _, _ in row]))
+            _, node, ages[e] = row[int(np.searchsorted(sums, u[0, e], side="right"))]
+            after[e] = node + 1
+        return ages, after
+
+    def __repr__(self) -> str:
+        return f"ByAutomaton({self.channel!r})"
+
+
+class LawSampler:
+    """A channel with a delay law: `begin` and `send` as in `LinkSampler`, but both return (settles, lost) of the step that is sent."""
 
     def __init__(
         self, channel: Channel, *, horizon: int | None, sizes: tuple[int, int] | None, in_order: bool = True
@@ -165,5 +349,5 @@ class Traffic:
 
 def _row(pmf: NDArray[np.float64]) -> Any:
     """Running sums to look a draw up in: a list where that is quicker."""
-    sums = cumulative_of(pmf)
+    sums = running_sums(pmf)
     return sums.tolist() if len(sums) <= 4096 else sums

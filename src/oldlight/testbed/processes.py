@@ -1,7 +1,8 @@
 """The three processes of a testbed: a plant, a relay, a controller; in lock-step, or by the wall clock.
 
 **Lock-step.** For each tick h the plant sends the relay its new observations; the relay draws when each arrives, sends those that are
-due at h to the controller, then the tick with a list of what is due; the controller waits for all of that, acts, and sends the action
+due at h to the controller, then the tick with a list of what is due and its news: which observations are announced as lost, and which
+messages of before the episode are heard of. The controller waits for all of that, acts, and sends the action
 to the plant, which moves on. A tick without an answer is sent again: the relay repeats what it sent, the controller meets
 duplicates and a repeated tick, and answers the same. So the seed alone decides the result.
 
@@ -99,6 +100,7 @@ def relay_in_step(port: Port, setup: Setup, begin: float, counts: Counts) -> Non
     counts |= {"observations": 0, "dropped": 0, "forwarded": 0}
     episode, newest = -1, -1
     due: dict[int, list[Message]] = {}  # tick -> what arrives then
+    news: dict[int, list[int]] = {}  # tick -> steps that are announced as lost, or of before the episode
     while True:
         message = port.receive(time.monotonic() + 1.0, {"tick": ("e", "h", "new", "past")})
         if message is None:
@@ -107,27 +109,30 @@ def relay_in_step(port: Port, setup: Setup, begin: float, counts: Counts) -> Non
         if e != episode:
             episode, newest, due = e, -1, {}
             delays.begin(e)
+            news = {tick: list(steps) for tick, steps in delays.before.items()}
         if h > newest:  # else it is sent again
             newest = h
             for step, state, s, a in message["new"]:
                 counts["observations"] += 1
-                late = delays.of(step, s, a)
-                if late is None:
-                    counts["dropped"] += 1
-                else:
+                fate = delays.of(step, s, a)
+                counts["dropped"] += not fate.late
+                for late in fate.late:
                     due.setdefault(max(step + late, h), []).append(
                         {"kind": "seen", "e": e, "step": step, "state": state}
                     )
+                if fate.announced is not None:
+                    news.setdefault(step + fate.announced, []).append(step)
             counts["forwarded"] += len(due.get(h, []))
         for seen in due.get(h, []):
             port.send(CONTROLLER, seen)
         steps = [seen["step"] for seen in due.get(h, [])]
-        port.send(CONTROLLER, {"kind": "tick", "e": e, "h": h, "past": message["past"], "steps": steps})
+        tick = {"kind": "tick", "e": e, "h": h, "past": message["past"], "steps": steps, "news": news.get(h, [])}
+        port.send(CONTROLLER, tick)
 
 
 def controller_in_step(port: Port, setup: Setup, begin: float, counts: Counts) -> None:
     controller = setup.controller
-    forms = {"seen": ("e", "step", "state"), "tick": ("e", "h", "past", "steps")}
+    forms = {"seen": ("e", "step", "state"), "tick": ("e", "h", "past", "steps", "news")}
     episode, seen = -1, dict[tuple[int, int], int]()
     tick: Message | None = None
     while True:
@@ -147,8 +152,17 @@ def controller_in_step(port: Port, setup: Setup, begin: float, counts: Counts) -
         controller.tick(h)
         for step in tick["steps"]:
             controller.observe(step, seen[e, step])
+        _tell_news(controller, tick["news"])
         port.send(PLANT, {"kind": "act", "e": e, "h": h, "a": controller.act()})
         tick = None
+
+
+def _tell_news(controller: Any, news: list[int]) -> None:
+    for step in news:
+        if step >= 0:
+            controller.lost(step)
+        else:
+            controller.observe(step, 0)
 
 
 # -- by the wall clock ------------------------------------------------------------------------------------------------
@@ -186,7 +200,7 @@ def relay_in_time(port: Port, setup: Setup, begin: float, counts: Counts) -> Non
     delays, period = Delays(setup), setup.period_s
     assert period is not None
     counts |= {"observations": 0, "dropped": 0, "forwarded": 0, "disturbed": set()}
-    episode = -1
+    episode, pushed = -1, 0
     held: list[tuple[float, int, Message]] = []  # when to let go, a number, what
     forms = {"seen": ("e", "step", "state", "before")}
     while True:
@@ -194,7 +208,7 @@ def relay_in_time(port: Port, setup: Setup, begin: float, counts: Counts) -> Non
         while held and held[0][0] <= time.monotonic():
             gone = heapq.heappop(held)[2]
             port.send(CONTROLLER, gone)
-            counts["forwarded"] += 1
+            counts["forwarded"] += gone["kind"] == "seen"
             if time.monotonic() > setup.tick_time(begin, gone["e"], gone["due"] + LET_GO_BY):
                 counts["disturbed"].add(gone["e"])
         if message is None:
@@ -204,19 +218,24 @@ def relay_in_time(port: Port, setup: Setup, begin: float, counts: Counts) -> Non
             episode = message["e"]
             delays.begin(episode)
         step = message["step"]
-        late = delays.of(step, *message["before"])
-        if late is None:
-            counts["dropped"] += 1
-            continue
-        ticks = min(step, 0) + late  # what lies before tick 0 was sent at tick 0
-        message["due"] = step + late
-        heapq.heappush(held, (time.monotonic() + ticks * period, counts["observations"], message))
+        fate = delays.of(step, *message["before"])
+        counts["dropped"] += not fate.late
+        coming = [(late, message | {"due": step + late}) for late in fate.late]
+        if fate.announced is not None:
+            late = fate.announced
+            coming.append((late, {"kind": "news", "e": episode, "news": [step], "due": step + late}))
+        if delays.before.get(step):
+            coming.append((0, {"kind": "news", "e": episode, "news": delays.before[step], "due": step}))
+        for late, gone in coming:
+            ticks = min(step, 0) + late  # what lies before tick 0 was sent at tick 0
+            pushed += 1
+            heapq.heappush(held, (time.monotonic() + ticks * period, pushed, gone))
 
 
 def controller_in_time(port: Port, setup: Setup, begin: float, counts: Counts) -> None:
     controller, problem = setup.controller, setup.problem
     counts |= {"mistimed": 0, "disturbed": set()}
-    forms = {"start": ("e", "past"), "seen": ("e", "step", "state", "before", "due")}
+    forms = {"start": ("e", "past"), "seen": ("e", "step", "state", "before", "due"), "news": ("e", "news", "due")}
     period = setup.period_s
     assert period is not None
     for e in range(setup.episodes):
@@ -243,6 +262,9 @@ def controller_in_time(port: Port, setup: Setup, begin: float, counts: Counts) -
                 if message["due"] != h:
                     counts["mistimed"] += 1
                     counts["disturbed"].add(e)
+                if message["kind"] == "news":
+                    _tell_news(controller, message["news"])
+                    continue
                 before = message["before"][1]
                 if before is not None and message["step"] > -problem.warmup:
                     controller.did(message["step"] - 1, before)

@@ -36,6 +36,8 @@ from oldlight.model.channels import Channel
 from oldlight.model.policies import Policy
 from oldlight.model.problem import ImpairedMDP, checked_problem
 from oldlight.planning.evaluation import Evaluation, evaluate
+from oldlight.random_streams import Seed, seed_number
+from oldlight.simulation.link_sampler import LinkSampler
 from oldlight.testbed.processes import IN_STEP, IN_TIME
 from oldlight.testbed.recorded import recorded
 from oldlight.testbed.wire import CONTROLLER, PLANT, RELAY, Leash, Port, Recorded, Setup, Stopped
@@ -186,7 +188,7 @@ def run_testbed(
     episodes: int = 300,
     link: Channel | Trace | Fit | None = None,
     in_order: bool = True,
-    seed: int = 0,
+    seed: Seed = 0,
     period_ms: float | None = None,
     timeout: float | None = None,
 ) -> TestbedResult:
@@ -226,18 +228,18 @@ def run_testbed(
     """
     checked_problem(problem, "run_testbed")
     n = checks.whole("episodes", episodes, least=2)
-    checks.whole("seed", seed)
+    number = seed_number(seed)
     tick = None if period_ms is None else checks.positive("period_ms", period_ms)
     ticks = n * (problem.horizon + 1)
     allowed = 60.0 + (0.02 * ticks if tick is None else 2e-3 * tick * ticks) if timeout is None else timeout
     seconds = checks.positive("timeout", allowed)
-    controller = Controller(problem, policy, seed=seed)
+    controller = Controller(problem, policy, seed=number)
     if controller.tables.kind == ASKED:
         _can_travel(controller)
     made = relay_of(problem, link, in_order=in_order, period_ms=tick)
     predicted = evaluate(problem, policy)
     began = time.monotonic()
-    setup = Setup(problem, controller, made, n, seed, None if tick is None else tick / 1e3, began + seconds)
+    setup = Setup(problem, controller, made, n, number, None if tick is None else tick / 1e3, began + seconds)
     found = _run(setup)
     plant, acting = found[PLANT], found[CONTROLLER]
     counts = {"sent": sum(one["sent"] for one in found.values())}
@@ -309,7 +311,8 @@ def relay_of(
         return recorded(link, problem.horizon, in_order)
     if not isinstance(link, Channel):
         raise TypeError(f"link is of type {type(link).__name__}, expected a channel, a Trace or its fit")
-    _ = problem.behind(link).law  # refused here if it does not fit
+    sizes = (problem.n_states, problem.n_actions)
+    LinkSampler(problem.behind(link).channel, horizon=problem.horizon, sizes=sizes)  # refused if unfit
     return link
 
 

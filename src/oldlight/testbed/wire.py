@@ -14,7 +14,7 @@ import socket
 import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -22,6 +22,7 @@ from numpy.typing import NDArray
 from oldlight import files
 from oldlight.model.channels import Channel
 from oldlight.model.problem import ImpairedMDP
+from oldlight.simulation.link_sampler import LinkSampler
 
 Message = dict[str, Any]
 Forms = Mapping[str, tuple[str, ...]]  # of each kind of message the fields that it has
@@ -103,6 +104,7 @@ FIELDS: dict[str, Callable[[Any, Setup], bool]] = {  # of each field of a messag
     "new": _each(_seen),
     "past": lambda value, setup: _actions(value, setup) and len(value) == setup.problem.warmup,
     "steps": _each(lambda value, setup: _in(value, -setup.problem.warmup, setup.problem.horizon)),
+    "news": _each(lambda value, setup: type(value) is int and value < setup.problem.horizon),
     "due": lambda value, setup: type(value) is int,
 }
 
@@ -167,15 +169,26 @@ class Port:
         self.socket.close()
 
 
+class Fate(NamedTuple):
+    """What becomes of one observation: the ticks after which it arrives (none: it is lost; several: it is shown again), and those after
+    which it is announced as lost, if it is."""
+
+    late: tuple[int, ...]
+    announced: int | None = None
+
+
 class Delays:
-    """How late each observation of an episode is, in ticks, or None if it is lost: drawn from the link's law, or as recorded."""
+    """What becomes of the observations of an episode: drawn from the link by its sampler, or as recorded.
+
+    before[h]: messages of before the episode that are heard at tick h, as negative steps (`AgeChain` alone has them).
+    """
 
     def __init__(self, setup: Setup) -> None:
         self.setup, problem, link = setup, setup.problem, setup.link
-        if isinstance(link, Recorded):
-            return
-        self.loss = link.loss
-        self.law = link.delay.law(problem.horizon, problem.n_states, problem.n_actions)
+        self.before: dict[int, list[int]] = {}
+        if not isinstance(link, Recorded):
+            sizes = (problem.n_states, problem.n_actions)
+            self.sampler = LinkSampler(link, horizon=problem.horizon, sizes=sizes)
 
     def begin(self, episode: int) -> None:
         setup, H = self.setup, self.setup.problem.horizon
@@ -183,23 +196,33 @@ class Delays:
         self.d = 0
         if isinstance(setup.link, Recorded):
             self.start = int(setup.link.starts[self.rng.integers(0, len(setup.link.starts))])
-        else:
-            self.lost = np.zeros(H, dtype=bool) if self.loss is None else self.loss.lost(self.rng, H, 1)[:, 0]
+        elif self.sampler.law is None:
+            self._draw(H)
 
-    def of(self, step: int, state_before: int | None, action_before: int | None) -> int | None:
-        """The delay of the next step in order; what the process was in and did the step before decides the law."""
+    def _draw(self, H: int) -> None:
+        """A whole episode of a link that does not depend on the process."""
+        self.before = {}
+        self.late: list[list[int]] = [[] for _ in range(H)]
+        for h in range(H):
+            arrived = (self.sampler.send() if h else self.sampler.begin(self.rng)).arrived
+            for i in arrived:
+                if i >= 0:
+                    self.late[i].append(h - i)
+            self.before[h] = [i for i in arrived if i < 0]
+        for i, when, _ in self.sampler.under_way():
+            self.late[i].append(when - i)
+
+    def of(self, step: int, state_before: int | None, action_before: int | None) -> Fate:
+        """The fate of the next step in order; what the process was in and did the step before decides a delay law."""
         link, warmup = self.setup.link, self.setup.problem.warmup
         if isinstance(link, Recorded):
             i = self.start + step
             self.d = max(self.d, int(link.late[i])) if link.in_order else int(link.late[i])
-            return None if link.lost[i] else self.d
-        if step == -warmup:
-            self.d = min(int(self.rng.choice(len(self.law.first), p=self.law.first)), self.law.longest_delay)
-        if step <= 0:
-            return warmup if warmup else None if self.lost[0] else self.d
-        if not warmup:
-            row = self.law.at_step(self.law.interarrival, step - 1)
-            s, a = state_before or 0, action_before or 0
-            pmf = row[min(s, row.shape[0] - 1), min(a, row.shape[1] - 1)]
-            self.d = min(self.d + int(self.rng.choice(len(pmf), p=pmf)), self.law.longest_delay)
-        return None if self.lost[step] else warmup or self.d
+            return Fate(() if link.lost[i] else (self.d,))
+        if self.sampler.law is None:
+            return Fate(tuple(self.late[step]))
+        if warmup:
+            return Fate((warmup,))
+        law = self.sampler.law
+        settles, lost = law.send(state_before or 0, action_before or 0) if step else law.begin(self.rng)
+        return Fate((), settles - step) if lost else Fate((settles - step,))

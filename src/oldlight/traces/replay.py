@@ -30,12 +30,12 @@ from numpy.typing import NDArray
 
 from oldlight import checks
 from oldlight.model.channels import AgeChain
+from oldlight.model.channels.pmfs import running_sums
 from oldlight.model.information import Information, Layout
 from oldlight.model.link_information import LinkInformation
 from oldlight.model.policies import BlackoutPolicy, MarkovPolicy, Policy, TablePolicy, not_a_policy, probabilities_at
 from oldlight.model.problem import ImpairedMDP, checked_problem
 from oldlight.random_streams import Seed, seed_number
-from oldlight.simulation.episodes import cumulative_of
 from oldlight.simulation.link_episodes import by_automaton, check_policy, decide
 from oldlight.traces.following import NOTHING, View, follow_automaton, follow_deadline, follow_table
 from oldlight.traces.ticks import NEVER, Run, ages_of, runs_of
@@ -273,9 +273,9 @@ class _Player:
             layout = policy.layout if isinstance(policy, TablePolicy) else Layout.of(problem)
             self.view = lambda begins: follow_table(layout, problem.horizon, self.late, begins)
         P = problem.mdp.transitions[:1] if problem.mdp.stationary_transitions else problem.mdp.transitions
-        self.cumulative = cumulative_of(P)  # [h or 1, s, a, s2]
+        self.cumulative = running_sums(P)  # [h or 1, s, a, s2]
         self.likely = P.argmax(axis=-1)
-        self.first = cumulative_of(problem.initial)
+        self.first = running_sums(problem.initial)
         self._known: dict[Any, Floats] = {}
 
     def play(self, begins: Ints, seed: int, chunk: int) -> tuple[Floats, int]:
@@ -327,7 +327,7 @@ class _Player:
                 if self.nodes
                 else probabilities_at(self.problem, self.policy, info)
             )
-            law = self._known[info] = cumulative_of(given)
+            law = self._known[info] = running_sums(given)
         return law
 
     def _states(self, h: int, t: Ints, begins: Ints, states: Ints, actions: Ints) -> Ints:

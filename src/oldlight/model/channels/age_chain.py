@@ -9,12 +9,12 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from oldlight import checks
-from oldlight.model.channels.automaton import NOTHING_NEWER, ChannelAutomaton, Floats, Ints, Tick
-from oldlight.model.channels.channel import Channel
-from oldlight.model.channels.pmfs import pmf_of, written
+from oldlight.model.channels.automaton import NOTHING_NEWER, SILENCE, ChannelAutomaton, Floats, Ints, News, Tick
+from oldlight.model.channels.messages import AgeLink
+from oldlight.model.channels.pmfs import drawn, pmf_of, written
 
 
-class AgeChain(Channel):
+class AgeChain(AgeLink):
     """The age of the newest visible observation is a Markov chain.
 
     Parameters
@@ -66,28 +66,31 @@ class AgeChain(Channel):
                 if h is None:
                     out.append((p, min(k, M), NOTHING_NEWER if k == m + 1 or k > M else k))
                 else:  # a message of before the episode is news of the link only
-                    out.append((p, (h + 1, k), NOTHING_NEWER) if k > h + 1 else (p, min(k, M), k))
+                    heard = SILENCE if k == m + 1 else News((k,))
+                    out.append((p, (h + 1, k), NOTHING_NEWER, heard) if k > h + 1 else (p, min(k, M), k, heard))
             return out
 
-        first = [(float(p), (0, m) if m else 0, NOTHING_NEWER if m else 0) for m, p in enumerate(self.first)]
+        first: list[Tick] = [
+            (float(p), (0, m) if m else 0, NOTHING_NEWER if m else 0, News((m,))) for m, p in enumerate(self.first)
+        ]
         return ChannelAutomaton.explore(first, step, horizon)
 
-    def arrivals(self, rng: np.random.Generator, horizon: int, episodes: int) -> Ints:
-        """The time at which each observation becomes the newest visible one, axes (step, episode); −1 where it never does."""
-        out = np.full((horizon, episodes), -1)
+    @property
+    def longest(self) -> int:
+        return len(self.kernel) - 1
+
+    @property
+    def oldest(self) -> int | None:
+        return None if self.kernel[-1][-1] else self.longest
+
+    def shown(self, h: Ints, link: Ints, u: Floats) -> tuple[Ints, Ints]:
+        """The link's state is the age, that of a message of before the episode while it is more than h."""
         wide = np.zeros((len(self.kernel), len(self.kernel) + 1))
         for m, row in enumerate(self.kernel):
             wide[m, : m + 1], wide[m, -1] = row[:-1], row[-1]
-        ages = rng.choice(len(self.first), p=self.first, size=episodes)
-        for h in range(horizon):
-            if h:
-                rows = wide[np.minimum(ages, len(wide) - 1)].cumsum(axis=1)
-                k = (rows < rng.random(episodes)[:, None] * rows[:, -1:]).sum(axis=1)
-                ages = np.where(k == wide.shape[1] - 1, ages + 1, k)
-            visible = np.flatnonzero(ages <= h)
-            newly = out[h - ages[visible], visible] < 0
-            out[(h - ages[visible])[newly], visible[newly]] = h
-        return out
+        k = np.where(h > 0, drawn(wide[np.minimum(link, self.longest)], u[0]), drawn(self.first, u[0]))
+        nothing = (h > 0) & (k == len(self.kernel))
+        return np.where(nothing, NOTHING_NEWER, k), np.where(nothing, link + 1, k)
 
     def _parameters(self) -> tuple[Any, ...]:
         return (*(row.tobytes() for row in self.kernel), self.first.tobytes())

@@ -8,8 +8,10 @@ probabilities of the present one, and the tick carries what became visible:
     an age k ≥ 0       the observation of step h + 1 − k is now the newest visible one; it is newer than the one before
     `NOTHING_NEWER`    no newer observation: the age grows by one, or still nothing has been seen
 
-and what the agent sees determines the next node. Several nodes may share an age (a late, older message leaves the age alone
-and still reveals something of the link), and one node may stand for all ages from some age on (a memoryless link whose newest message is
+and what the agent sees determines the next node. Where the age alone does not (several nodes share it), a tick also has its `News`: the
+ages of all observations that arrive with it, and of those that are now known to be lost; `follow` finds the node from them. Several
+nodes may share an age (a late, older message leaves the age alone and still reveals something of the link), and one node may
+stand for all ages from some age on (a memoryless link whose newest message is
 older than its longest delay). Before anything of the episode is seen the age counts from 1 at time 0: an arrival with age k
 at time h + 1 must satisfy k ≤ h + 1 then. `start` is the tick into time 0, from a virtual node before the episode.
 
@@ -31,8 +33,24 @@ from oldlight import checks
 
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
-Tick = tuple[float, Hashable, int]  # (probability, next node, age or NOTHING_NEWER)
 NOTHING_NEWER = -1
+
+
+class News(NamedTuple):
+    """What the agent hears with one tick: the ages of the observations that arrive, youngest first, and of those announced as lost."""
+
+    arrived: tuple[int, ...] = ()
+    lost: tuple[int, ...] = ()
+
+    def later(self, k: int) -> News:
+        """The same with every age longer by k."""
+        return News(tuple(age + k for age in self.arrived), tuple(age + k for age in self.lost))
+
+
+SILENCE = News()
+Tick = (
+    tuple[float, Hashable, int] | tuple[float, Hashable, int, News]
+)  # (probability, next node, age or NOTHING_NEWER), and its news where the age alone does not tell the next node
 
 
 class Ticks(NamedTuple):
@@ -88,9 +106,12 @@ class ChannelAutomaton:
         if len(rows) != len(self.nodes) + 1:
             raise ValueError(f"ChannelAutomaton: {len(rows) - 1} lists of ticks for {len(self.nodes)} nodes")
         first, to, age, probability = [0], [], [], []
+        self._news: list[dict[News, tuple[float, int, int]]] = []
         for n, row in enumerate(rows):
             name = "start" if n == len(self.nodes) else f"node {self.nodes[n]!r}"
-            for (target, k), p in _checked_row(name, row, number, may_be_empty=n < len(self.nodes)).items():
+            found, news = _checked_row(name, row, number, may_be_empty=n < len(self.nodes))
+            self._news.append(news)
+            for (target, k), p in found.items():
                 to.append(target)
                 age.append(k)
                 probability.append(p)
@@ -112,13 +133,13 @@ class ChannelAutomaton:
         """The nodes that can be met within the horizon, from the ticks into time 0 and `step(node)`, the ticks of a node."""
         begin = [tick for tick in start if tick[0] > 0]
         known: dict[Hashable, list[Tick]] = {}
-        frontier = list(dict.fromkeys(name for _, name, _ in begin))
+        frontier = list(dict.fromkeys(tick[1] for tick in begin))
         for h in range(horizon):
             following: dict[Hashable, None] = {}
             for name in frontier:
                 row = [tick for tick in step(name) if tick[0] > 0] if h + 1 < horizon else []
                 known[name] = row
-                following.update(dict.fromkeys(target for _, target, _ in row))
+                following.update(dict.fromkeys(tick[1] for tick in row))
             frontier = [name for name in following if name not in known]
         return cls(known, begin, known.values(), horizon=horizon, merging=merging)
 
@@ -128,6 +149,27 @@ class ChannelAutomaton:
         here = slice(int(self.ticks.first[n]), int(self.ticks.first[n + 1]))
         columns = (self.ticks.probability[here], self.ticks.node[here], self.ticks.age[here])
         return list(zip(*(column.tolist() for column in columns), strict=True))
+
+    def news(self, n: int) -> dict[News, tuple[float, int, int]]:
+        """The ticks of node number n by what is heard with them, {} where the age alone tells the next node; n as in `row`."""
+        return self._news[n]
+
+    @property
+    def tells_by_age(self) -> bool:
+        """Does the age of the newest observation alone tell the next node, everywhere?"""
+        return not any(self._news)
+
+    def follow(self, n: int, age: int, news: News) -> int | None:
+        """The node after node number n (−1: the start) when this was heard; None where no tick fits.
+
+        age: that of the newest observation, if it is newer than what was visible, else NOTHING_NEWER. Where the news are not those
+        of any tick, the most likely tick with this age is taken.
+        """
+        known = self._news[n].get(news)
+        if known is not None:
+            return known[1]
+        fitting = [(p, target) for p, target, k in self.row(n) if k == age]
+        return max(fitting)[1] if fitting else None
 
     @property
     def longest(self) -> int:
@@ -140,13 +182,15 @@ class ChannelAutomaton:
         if k == 0:
             return self
 
-        def later(ticks: Iterable[tuple[float, int, int]]) -> list[Tick]:
-            return [(p, n, NOTHING_NEWER if age == NOTHING_NEWER else age + k) for p, n, age in ticks]
+        def later(name: int) -> list[Tick]:
+            news = self.news(name)
+            heard = [(*tick, said.later(k)) for said, tick in news.items()] if news else self.row(name)
+            return [(p, n, NOTHING_NEWER if age == NOTHING_NEWER else age + k, *more) for p, n, age, *more in heard]  # type: ignore[misc]
 
         def step(name: Any) -> list[Tick]:
             if isinstance(name, tuple):
-                return [(1.0, ("ahead", name[1] + 1), NOTHING_NEWER)] if name[1] + 1 < k else later(self.row(-1))
-            return later(self.row(name))
+                return [(1.0, ("ahead", name[1] + 1), NOTHING_NEWER)] if name[1] + 1 < k else later(-1)
+            return later(name)
 
         moved = ChannelAutomaton.explore([(1.0, ("ahead", 0), NOTHING_NEWER)], step, self.horizon, merging=self.merging)
         moved.nodes = tuple(name if isinstance(name, tuple) else self.nodes[name] for name in moved.nodes)  # type: ignore[call-overload]
@@ -205,22 +249,29 @@ class ChannelAutomaton:
 
 def _checked_row(
     name: str, row: list[Tick], number: dict[Hashable, int], *, may_be_empty: bool
-) -> dict[tuple[int, int], float]:
-    """One node's ticks by (next node, age), with equal ones added up."""
+) -> tuple[dict[tuple[int, int], float], dict[News, tuple[float, int, int]]]:
+    """One node's ticks by (next node, age), with equal ones added up; and by their news, if they have any."""
     out: dict[tuple[int, int], float] = {}
-    for p, target, age in row:
+    news: dict[News, tuple[float, int, int]] = {}
+    for p, target, age, *said in row:
         checks.probability(f"ChannelAutomaton: {name}: the probability of a tick", p)
         if target not in number:
             raise ValueError(f"ChannelAutomaton: {name} has a tick to {target!r}, which is not a node")
         k = checks.whole(f"ChannelAutomaton: {name}: the age of a tick", age, least=NOTHING_NEWER)
         if p > 0:
             out[number[target], k] = out.get((number[target], k), 0.0) + float(p)
+            for heard in said:
+                if heard in news:
+                    raise ValueError(
+                        f"ChannelAutomaton: {name} has two ticks with the same news {tuple(heard)}; they must tell the next node"
+                    )
+                news[News(*heard)] = (float(p), number[target], k)
     total = sum(out.values())
     if abs(total - 1.0) > checks.SUM_TOLERANCE and not (may_be_empty and not row):
         raise ValueError(
             f"ChannelAutomaton: the ticks of {name} sum to {total:.12g}, expected 1 ± {checks.SUM_TOLERANCE:g}"
         )
-    return out
+    return out, news
 
 
 def tail(pmf: Floats) -> Floats:

@@ -8,16 +8,16 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 
-from oldlight.model.channels.automaton import NOTHING_NEWER, ChannelAutomaton, Ints, Tick, hazards, tail
-from oldlight.model.channels.channel import Channel
-from oldlight.model.channels.pmfs import pmf_of, written
+from oldlight.model.channels.automaton import NOTHING_NEWER, ChannelAutomaton, Floats, Ints, Tick, hazards, tail
+from oldlight.model.channels.messages import MessageLink
+from oldlight.model.channels.pmfs import drawn, pmf_of, written
 
 
-class FIFODelay(Channel):
+class FIFODelay(MessageLink):
     """Each observation takes a delay of its own, but none is delivered before those that were sent earlier.
 
-    Several may be delivered at once, so the delay recovers. At age m the observation of step t + 1 is under way for m steps; with probability g = P(X = m | X ≥ m) it is there at the
-    next tick, and with it every later one up to the first that is not: a node is an age.
+    Several may be delivered at once, so the delay recovers. At age m the observation of step t + 1 is under way for m steps; with
+    probability g = P(X = m | X ≥ m) it is there at the next tick, and with it every later one up to the first that is not: a node is an age.
 
     Parameters
     ----------
@@ -50,10 +50,18 @@ class FIFODelay(Channel):
         first = [(float(self.delays[0]), 0, 0), (float(later[0]), 1, NOTHING_NEWER)]
         return ChannelAutomaton.explore(first, step, horizon)
 
-    def arrivals(self, rng: np.random.Generator, horizon: int, episodes: int) -> Ints:
-        """The arrival time of each observation, axes (step, episode)."""
-        delays = rng.choice(len(self.delays), p=self.delays, size=(horizon, episodes))
-        return np.maximum.accumulate(np.arange(horizon)[:, None] + delays, axis=0)
+    @property
+    def longest(self) -> int:
+        return len(self.delays) - 1
+
+    @property
+    def oldest(self) -> int | None:
+        return self.longest
+
+    def fate(self, i: Ints, link: Ints, u: Floats) -> tuple[Ints, Ints]:
+        """The link's state is the arrival time of the message before."""
+        when = np.maximum(link, i + drawn(self.delays, u[0]))
+        return when - i, when
 
     def _parameters(self) -> tuple[Any, ...]:
         return (self.delays.tobytes(),)

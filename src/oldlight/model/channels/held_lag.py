@@ -9,13 +9,13 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from oldlight import checks
-from oldlight.model.channels.automaton import ChannelAutomaton, Ints
-from oldlight.model.channels.channel import Channel
+from oldlight.model.channels.automaton import ChannelAutomaton, Floats, Ints
 from oldlight.model.channels.hidden import Delivery, filtered
-from oldlight.model.channels.pmfs import pmf_of, written
+from oldlight.model.channels.messages import AgeLink
+from oldlight.model.channels.pmfs import drawn, pmf_of, written
 
 
-class HeldLag(Channel):
+class HeldLag(AgeLink):
     """At each time h the agent is given the observation of step h − lag, with its time stamp, as the delay buffers of robot simulators do it.
 
     While the episode is younger than the lag the buffer gives its oldest entry, s_0, and the lag is known only to be at least h. An old
@@ -35,6 +35,8 @@ class HeldLag(Channel):
     HeldLag({0: 0.5, 2: 0.5}, hold=0.9)
     """
 
+    draws = 2
+
     def __init__(self, lags: ArrayLike | Mapping[int, float], hold: float = 0.0) -> None:
         self.lags = pmf_of("HeldLag: lags", lags)
         self.hold = checks.probability("HeldLag: hold", hold)
@@ -50,19 +52,20 @@ class HeldLag(Channel):
             return [(p, (now, new), (min(new, now),)) for new, p in enumerate(laws)]
 
         start: list[Delivery] = [(float(p), (0, lag), (0,)) for lag, p in enumerate(self.lags)]
-        return filtered(start, tick, horizon, longest)
+        return filtered(start, tick, horizon, longest)[0]
 
-    def arrivals(self, rng: np.random.Generator, horizon: int, episodes: int) -> Ints:
-        """The time at which each observation is first given, axes (step, episode); −1 where it never is."""
-        out = np.full((horizon, episodes), -1)
-        lag = rng.choice(len(self.lags), p=self.lags, size=episodes)
-        for h in range(horizon):
-            if h:
-                new = rng.choice(len(self.lags), p=self.lags, size=episodes)
-                lag = np.where(rng.random(episodes) < self.hold, lag, new)
-            i, e = np.maximum(h - lag, 0), np.arange(episodes)
-            out[i, e] = np.where(out[i, e] < 0, h, out[i, e])
-        return out
+    @property
+    def longest(self) -> int:
+        return len(self.lags) - 1
+
+    @property
+    def oldest(self) -> int | None:
+        return self.longest
+
+    def shown(self, h: Ints, link: Ints, u: Floats) -> tuple[Ints, Ints]:
+        """The link's state is the lag."""
+        lag = np.where((h > 0) & (u[1] < self.hold), link, drawn(self.lags, u[0]))
+        return np.minimum(lag, h), lag
 
     def _parameters(self) -> tuple[Any, ...]:
         return (self.lags.tobytes(), self.hold)

@@ -27,8 +27,9 @@ from numpy.typing import ArrayLike
 
 from oldlight import checks
 from oldlight.checks import TooLarge
-from oldlight.model.channels.automaton import NOTHING_NEWER, ChannelAutomaton, Floats, Ints, Tick
-from oldlight.model.channels.channel import Channel
+from oldlight.model.channels.automaton import NOTHING_NEWER, ChannelAutomaton, Floats, Ints, News, Tick
+from oldlight.model.channels.messages import MessageLink
+from oldlight.model.channels.pmfs import drawn
 
 SAME = 1e-13  # laws this close in total variation differ by rounding
 MOST_NODES = 200_000
@@ -69,14 +70,16 @@ def filtered(
     horizon: int,
     longest: int,
     merging: float = 0.0,
-) -> ChannelAutomaton:
-    """The automaton of a hidden link, from the deliveries into time 0 and those of a configuration.
+) -> tuple[ChannelAutomaton, Callable[[], ChannelAutomaton]]:
+    """The automaton of a hidden link, from the deliveries into time 0 and those of a configuration; and a function that makes the true
+    link, whose nodes are (node of the automaton, configuration), to value on it what follows merged laws.
 
     longest: no message arrives with a larger age, so all ages from there on are one.
     """
-    laws = Representatives(merging)
+    laws, begin = Representatives(merging), list(start)
+    follows: dict[Any, dict[tuple[int, ...], tuple[Any, int]]] = {}  # node -> what is delivered -> (the next node, age)
 
-    def sort(weights: Iterable[tuple[float, Delivery]], m: int) -> list[Tick]:
+    def sort(weights: Iterable[tuple[float, Delivery]], m: int, node: Any = None) -> list[Tick]:
         """Sort what can happen by what is delivered; m is the age before."""
         parts: dict[tuple[int, ...], dict[Any, float]] = {}
         for weight, (p, g, ages) in weights:
@@ -90,14 +93,22 @@ def filtered(
                 age = newest if newest <= m else NOTHING_NEWER
                 now = min(newest, m + 1, longest)
                 law = {g: p / total for g, p in part.items()}
-                out.append((min(total, 1.0), (now, laws.of(now, law)), age))
+                follows.setdefault(node, {})[ages] = (now, laws.of(now, law)), age
+                out.append((min(total, 1.0), follows[node][ages][0], age, News(ages)))
         return out
 
     def step(node: Any) -> list[Tick]:
         m, beta = node
-        return sort([(b, delivery) for g, b in beta for delivery in tick(g)], m)
+        return sort([(b, delivery) for g, b in beta for delivery in tick(g)], m, node)
 
-    return ChannelAutomaton.explore(sort([(1.0, x) for x in start], 0), step, horizon, merging=merging)
+    def true_ticks(node: Any, deliveries: Iterable[Delivery]) -> list[Tick]:
+        return [(p, (follows[node][ages][0], g), follows[node][ages][1]) for p, g, ages in deliveries if p > 0]
+
+    def true_link() -> ChannelAutomaton:
+        return ChannelAutomaton.explore(true_ticks(None, begin), lambda x: true_ticks(x[0], tick(x[1])), horizon)
+
+    known = ChannelAutomaton.explore(sort([(1.0, x) for x in begin], 0), step, horizon, merging=merging)
+    return known, true_link
 
 
 def merging_error(merging: float, rewards: Floats) -> float:
@@ -106,7 +117,7 @@ def merging_error(merging: float, rewards: Floats) -> float:
     return float(merging * (np.arange(len(span)) * span).sum())
 
 
-class HiddenLink(Channel):
+class HiddenLink(MessageLink):
     """Packets behind a link that is in one of Z hidden modes. They may overtake each other; each arrival carries its time stamp.
 
     Parameters
@@ -125,6 +136,8 @@ class HiddenLink(Channel):
     >>> link.first.round(6).tolist()
     [0.75, 0.25]
     """
+
+    draws = 2
 
     def __init__(self, switch: ArrayLike, delays: ArrayLike, *, first: ArrayLike | None = None) -> None:
         self.switch = checks.frozen(checks.probability_rows("HiddenLink: switch", switch, ("z", "z'")))
@@ -148,6 +161,10 @@ class HiddenLink(Channel):
             raise ValueError(f"HiddenLink: first has {len(self.first)} entries, expected one per mode: {Z}")
 
     def automaton(self, horizon: int, merging: float = 0.0) -> ChannelAutomaton:
+        return self.merged(horizon, merging)[0]
+
+    def merged(self, horizon: int, merging: float) -> tuple[ChannelAutomaton, Callable[[], ChannelAutomaton]]:
+        """The automaton with laws of the mode merged, and a function that makes the true link (`filtered`)."""
         K = self.delays.shape[1]
 
         def send(modes: Floats, under_way: tuple[int, ...], arrived: tuple[int, ...]) -> list[Delivery]:
@@ -172,17 +189,20 @@ class HiddenLink(Channel):
 
         return filtered(send(self.first, (0,) * (K - 1), ()), tick, horizon, K - 1, merging)
 
-    def arrivals(self, rng: np.random.Generator, horizon: int, episodes: int) -> Ints:
-        """The arrival time of each observation, axes (step, episode); −1 where it is lost."""
-        out = np.full((horizon, episodes), -1)
-        z = _draw(rng, np.broadcast_to(self.first, (episodes, len(self.first))))
-        for i in range(horizon):
-            if i:
-                z = _draw(rng, self.switch[z])
-            wide = np.hstack([self.delays, np.maximum(1.0 - self.delays.sum(axis=1, keepdims=True), 0.0)])
-            k = _draw(rng, wide[z])
-            out[i] = np.where(k == self.delays.shape[1], -1, i + k)
-        return out
+    @property
+    def longest(self) -> int:
+        return int(self.delays.shape[1]) - 1
+
+    @property
+    def oldest(self) -> int | None:
+        return None if (self.delays.sum(axis=1) < 1 - checks.SUM_TOLERANCE).any() else self.longest
+
+    def fate(self, i: Ints, link: Ints, u: Floats) -> tuple[Ints, Ints]:
+        """The link's state is the mode of the step before."""
+        mode = drawn(np.where((i > 0)[:, None], self.switch[link], self.first), u[0])
+        wide = np.hstack([self.delays, np.maximum(1.0 - self.delays.sum(axis=1, keepdims=True), 0.0)])
+        k = drawn(wide[mode], u[1])
+        return np.where(k == self.delays.shape[1], -1, k), mode
 
     def _parameters(self) -> tuple[Any, ...]:
         return (self.switch.tobytes(), self.delays.tobytes(), self.first.tobytes())
@@ -190,9 +210,3 @@ class HiddenLink(Channel):
     def __repr__(self) -> str:
         rows = [np.round(x, 6).tolist() for x in (self.switch, self.delays, self.first)]
         return f"HiddenLink({rows[0]}, {rows[1]}, first={rows[2]})"
-
-
-def _draw(rng: np.random.Generator, rows: Floats) -> Ints:
-    """One draw from each row of probabilities."""
-    cumulative = rows.cumsum(axis=1)
-    return np.asarray((cumulative <= rng.random(len(rows))[:, None] * cumulative[:, -1:]).sum(axis=1))

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from oldlight.model.channels.automaton import NOTHING_NEWER, ChannelAutomaton, Floats, Tick
+from oldlight.model.channels.automaton import NOTHING_NEWER, SILENCE, ChannelAutomaton, Floats, News, Tick
 from oldlight.model.channels.hidden import Representatives
 
 if TYPE_CHECKING:
@@ -73,13 +73,14 @@ def in_order_automaton(law: DelayLaw, loss: LossChannel | None = None, merging: 
     def settle(theta: float, i: int, e: int, mode: Any) -> list[Tick]:
         after = min(i + 1, H) if per_step else 1  # only "after step 0" matters where all steps are alike
         return [
-            (theta * p, (after, e, 0, then), e if seen else NOTHING_NEWER) for p, seen, then in losses.outcomes(i, mode)
+            (theta * p, (after, e, 0, then), e if seen else NOTHING_NEWER, News((e,)) if seen else News(lost=(e,)))
+            for p, seen, then in losses.outcomes(i, mode)
         ]
 
     def into(h: int) -> list[Tick]:
         """The tick into time h while step 0 is not settled."""
         theta = float(first[min(h, H)])
-        wait: list[Tick] = [(1.0 - theta, ("first", h), NOTHING_NEWER)] if theta < 1 else []
+        wait: list[Tick] = [(1.0 - theta, ("first", h), NOTHING_NEWER, SILENCE)] if theta < 1 else []
         return settle(theta, 0, h, losses.mode) + wait
 
     def step(node: Any) -> list[Tick]:
@@ -88,7 +89,7 @@ def in_order_automaton(law: DelayLaw, loss: LossChannel | None = None, merging: 
         i, e, wait, mode = node
         row = hazard[min(i - 1, len(hazard) - 1)]
         theta = 1.0 if e >= law.longest_delay or wait >= len(row) else float(row[wait])
-        later: list[Tick] = [(1.0 - theta, (i, e + 1, wait + 1, mode), NOTHING_NEWER)] if theta < 1 else []
+        later: list[Tick] = [(1.0 - theta, (i, e + 1, wait + 1, mode), NOTHING_NEWER, SILENCE)] if theta < 1 else []
         return settle(theta, i, e, mode) + later
 
     return ChannelAutomaton.explore(into(0), step, H, merging=merging)

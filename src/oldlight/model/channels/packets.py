@@ -9,12 +9,12 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from oldlight import checks
-from oldlight.model.channels.automaton import NOTHING_NEWER, ChannelAutomaton, Ints, Tick, tail
-from oldlight.model.channels.channel import Channel
-from oldlight.model.channels.pmfs import pmf_of, written
+from oldlight.model.channels.automaton import NOTHING_NEWER, ChannelAutomaton, Floats, Ints, Tick, tail
+from oldlight.model.channels.messages import MessageLink
+from oldlight.model.channels.pmfs import drawn, pmf_of, written
 
 
-class PacketChannel(Channel):
+class PacketChannel(MessageLink):
     """Each observation travels on its own; packets may overtake each other, and the newest counts.
 
     The next age is min(K, m + 1) with K drawn afresh from (1 − lost)·delays, whatever the age m: a node is an age, and all
@@ -49,11 +49,17 @@ class PacketChannel(Channel):
         first = [(float(f[0]), 0, 0), (float(beyond[0]), min(1, longest), NOTHING_NEWER)]
         return ChannelAutomaton.explore(first, step, horizon)
 
-    def arrivals(self, rng: np.random.Generator, horizon: int, episodes: int) -> Ints:
-        """The arrival time of each observation, axes (step, episode); −1 where it is lost."""
-        delays = rng.choice(len(self.delays), p=self.delays, size=(horizon, episodes))
-        lost = rng.random((horizon, episodes)) < self.lost
-        return np.where(lost, -1, np.arange(horizon)[:, None] + delays)
+    @property
+    def longest(self) -> int:
+        return len(self.delays) - 1
+
+    @property
+    def oldest(self) -> int | None:
+        return None if self.lost else self.longest
+
+    def fate(self, i: Ints, link: Ints, u: Floats) -> tuple[Ints, Ints]:
+        k = drawn(np.append((1.0 - self.lost) * self.delays, self.lost), u[0])
+        return np.where(k == len(self.delays), -1, k), link
 
     def _parameters(self) -> tuple[Any, ...]:
         return (self.delays.tobytes(), self.lost)

@@ -9,12 +9,12 @@ from typing import Any
 import numpy as np
 
 from oldlight import checks
-from oldlight.model.channels.automaton import NOTHING_NEWER, ChannelAutomaton, Ints, Tick
-from oldlight.model.channels.channel import Channel
+from oldlight.model.channels.automaton import NOTHING_NEWER, ChannelAutomaton, Floats, Ints, Tick
+from oldlight.model.channels.messages import MessageLink
 
 
 @dataclass(frozen=True, eq=False)
-class Periodic(Channel):
+class Periodic(MessageLink):
     """The steps offset, offset + every, offset + 2·every, .. are observed, each `delay` steps late; the others never.
 
     Parameters
@@ -30,13 +30,15 @@ class Periodic(Channel):
     --------
     >>> import numpy as np
     >>> from oldlight import Periodic
-    >>> Periodic(3, delay=1).arrivals(np.random.default_rng(0), horizon=7, episodes=1)[:, 0].tolist()
+    >>> from oldlight.model.channels.messages import arrivals_of
+    >>> arrivals_of(Periodic(3, delay=1), np.random.default_rng(0), horizon=7, runs=1)[:, 0].tolist()
     [1, -1, -1, 4, -1, -1, 7]
     """
 
     every: int
     delay: int = 0  # type: ignore[assignment]  # steps, not the delay part of a channel: it has no delay law
     offset: int = 0
+    draws = 0
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "every", checks.whole("Periodic: every", self.every, least=1))
@@ -56,8 +58,13 @@ class Periodic(Channel):
 
         return ChannelAutomaton.explore(into(0), step, horizon)
 
-    def arrivals(self, rng: np.random.Generator, horizon: int, episodes: int) -> Ints:
-        """The arrival time of each observation, axes (step, episode); −1 where there is none."""
-        i = np.arange(horizon)
-        times = np.where((i - self.offset) % self.every == 0, i + self.delay, -1)
-        return np.broadcast_to(times[:, None], (horizon, episodes)).copy()
+    @property
+    def longest(self) -> int:
+        return self.delay
+
+    @property
+    def oldest(self) -> int | None:
+        return self.every - 1 + self.delay
+
+    def fate(self, i: Ints, link: Ints, u: Floats) -> tuple[Ints, Ints]:
+        return np.where((i - self.offset) % self.every == 0, self.delay, -1), link

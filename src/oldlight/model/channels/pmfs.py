@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
-from numpy.typing import ArrayLike
+from numpy.typing import ArrayLike, NDArray
 
 from oldlight import checks
 from oldlight.model.channels.automaton import Floats
@@ -31,3 +31,18 @@ def pmf_of(name: str, values: ArrayLike | Mapping[int, float]) -> Floats:
 def written(pmf: Floats) -> str:
     """A law as `pmf_of` reads it."""
     return "{" + ", ".join(f"{k}: {p:.6g}" for k, p in enumerate(pmf) if p > 0) + "}"
+
+
+def running_sums(pmf: Floats) -> Floats:
+    """Running sums along the last axis; from the last positive entry on, more than any draw."""
+    total = np.cumsum(pmf, axis=-1)
+    left = np.cumsum(pmf[..., ::-1] > 0, axis=-1)[..., ::-1]  # positive entries from here on
+    return np.ascontiguousarray(np.where(left <= 1, np.where(pmf > 0, 2.0, total), total) + 2.0 * (left == 0))
+
+
+def drawn(pmf: Floats, u: Floats) -> NDArray[np.int64]:
+    """One draw from `pmf` for each uniform number; pmf may have a row for each of them."""
+    sums = running_sums(pmf)
+    if sums.ndim == 1:
+        return np.searchsorted(sums, u, side="right")
+    return np.asarray((sums <= u[:, None]).sum(axis=1))

@@ -8,12 +8,12 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 
-from oldlight.model.channels.automaton import NOTHING_NEWER, ChannelAutomaton, Ints, Tick, hazards
-from oldlight.model.channels.channel import Channel
+from oldlight.model.channels.automaton import NOTHING_NEWER, ChannelAutomaton, Floats, Ints, Tick, hazards
+from oldlight.model.channels.messages import MessageLink
 from oldlight.model.channels.pmfs import pmf_of, written
 
 
-class RenewalLoss(Channel):
+class RenewalLoss(MessageLink):
     """Observations are seen at once or lost; the number lost between two seen ones is drawn independently.
 
     `Loss` is the case of geometric lengths. The episode begins as if the observation before s_0 had been seen.
@@ -42,14 +42,18 @@ class RenewalLoss(Channel):
 
         return ChannelAutomaton.explore(step(0), step, horizon)
 
-    def arrivals(self, rng: np.random.Generator, horizon: int, episodes: int) -> Ints:
-        """The arrival time of each observation, axes (step, episode); −1 where it is lost."""
-        out = np.full((horizon, episodes), -1)
-        left = rng.choice(len(self.lengths), p=self.lengths, size=episodes)
-        for h in range(horizon):
-            out[h, left == 0] = h
-            left = np.where(left == 0, rng.choice(len(self.lengths), p=self.lengths, size=episodes), left - 1)
-        return out
+    @property
+    def longest(self) -> int:
+        return 0  # what is seen is seen at once
+
+    @property
+    def oldest(self) -> int | None:
+        return len(self.lengths) - 1
+
+    def fate(self, i: Ints, link: Ints, u: Floats) -> tuple[Ints, Ints]:
+        """The link's state is how many were lost since the last one seen."""
+        seen = u[0] < hazards(self.lengths)[link]
+        return np.where(seen, 0, -1), np.where(seen, 0, link + 1)
 
     def _parameters(self) -> tuple[Any, ...]:
         return (self.lengths.tobytes(),)

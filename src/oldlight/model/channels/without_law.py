@@ -17,19 +17,9 @@ if TYPE_CHECKING:
 def no_delay_law(channel: Channel) -> ValueError:
     """The error for what needs observations in order, at most one a step."""
     return ValueError(
-        f"{channel!r} has no delay law (observations in order, at most one a step), and this needs one. Behind this channel "
-        "there are oldlight.solve, evaluate, simulate, gap, sweep, belief and the heuristics; for learners, controllers, environments "
-        "and the testbed take a delay channel, Loss, or Lossy(ConstantDelay(d), rate=...)"
-    )
-
-
-def no_controller(problem: ImpairedMDP, policy: object) -> Exception:
-    """The error for a controller behind such a channel, or for a plan made by a channel's automaton."""
-    if not problem.has_delay_law:
-        return no_delay_law(problem.channel)
-    return TypeError(
-        f"{policy!r} reads the nodes of the automaton of {problem.channel!r}, which a controller does not follow; give a policy of "
-        "oldlight.Information, such as oldlight.planning.heuristics.most_likely(problem)"
+        f"{channel!r} has no delay law (observations in order, at most one a step), which learners and explicit models need: "
+        "take a delay channel, Loss, or Lossy(ConstantDelay(d), rate=...). Plans, simulations, environments, controllers and the testbed "
+        "work behind this channel too"
     )
 
 

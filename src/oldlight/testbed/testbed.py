@@ -308,7 +308,7 @@ def relay_of(
     if isinstance(link, Trace):
         link = link.fit(period_ms or problem.period_ms, horizon=problem.horizon)
     if isinstance(link, Fit):
-        return recorded(link, problem.horizon, in_order)
+        return recorded(problem, link, in_order)
     if not isinstance(link, Channel):
         raise TypeError(f"link is of type {type(link).__name__}, expected a channel, a Trace or its fit")
     sizes = (problem.n_states, problem.n_actions)

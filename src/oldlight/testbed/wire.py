@@ -36,12 +36,22 @@ class Stopped(Exception):
 
 @dataclass(frozen=True, eq=False)
 class Recorded:
-    """A trace in ticks: late[i] and lost[i] of each message, whether they are to be put in order, and where episodes may begin."""
+    """A trace in ticks: late[i] and lost[i] of each message, whether they are to be put in order, where episodes may begin, and, for a plan
+    behind an age chain, the age of the link at each tick."""
 
     late: NDArray[np.int64]
     lost: NDArray[np.bool_]
     in_order: bool
     starts: NDArray[np.int64]
+    ages: NDArray[np.int64] | None = None
+
+    def before(self, start: int, horizon: int) -> dict[int, list[int]]:
+        """Messages of before an episode that are the newest at one of its ticks, as negative steps, by the tick."""
+        if self.ages is None:
+            return {}
+        ages = self.ages[start : start + horizon].tolist()
+        news = [h for h, age in enumerate(ages) if age > h and (h == 0 or age <= ages[h - 1])]
+        return {h: [h - ages[h]] for h in news}
 
 
 @dataclass(frozen=True, eq=False)
@@ -196,6 +206,7 @@ class Delays:
         self.d = 0
         if isinstance(setup.link, Recorded):
             self.start = int(setup.link.starts[self.rng.integers(0, len(setup.link.starts))])
+            self.before = setup.link.before(self.start, H)
         elif self.sampler.law is None:
             self._draw(H)
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 import dataclasses
 
 import numpy as np
-import pytest
 
 import oldlight as ol
 from oldlight.testbed import relay_of, run_testbed
@@ -13,7 +12,6 @@ from oldlight.testbed.wire import Recorded
 from oldlight.traces import Trace
 
 NAN = float("nan")
-pytestmark = pytest.mark.subprocess
 
 
 def test_a_recording_as_it_came_has_a_verdict() -> None:

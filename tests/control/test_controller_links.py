@@ -172,3 +172,14 @@ def test_a_robot_loads_what_it_needs(tmp_path: Path) -> None:
         check=True,
     )
     assert told.stdout.splitlines() == ["[]", "[]"]
+
+
+def test_a_saved_plan_still_hears_what_tells_the_node(tmp_path: Path) -> None:
+    """Behind a hidden link the age does not tell the node; the file of a plan keeps what does."""
+    link = ol.HiddenLink([[0.8, 0.2], [0.3, 0.7]], delays=[[0.5, 0.5], [0.2, 0.3]])
+    problem = ol.ImpairedMDP(ol.instances.sensing_chain(0.8).replace(horizon=4), link)
+    policy = ol.solve(problem).policy
+    again = ol.load_policy(policy.save(tmp_path / "plan.npz"))
+    assert not problem.automaton.tells_by_age
+    for key, array in policy.as_arrays().to_arrays().items():
+        np.testing.assert_array_equal(again.as_arrays().to_arrays()[key], array)

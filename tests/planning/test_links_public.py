@@ -126,6 +126,40 @@ def test_played_episodes_follow_the_exact_law(channel: Any) -> None:
         assert abs(played.mean - float(ol.evaluate(problem, chosen))) <= 5 * error + TOLERANCE
 
 
+@pytest.mark.parametrize(
+    ("planned", "other"),
+    [
+        (ol.PacketChannel([0.3, 0.4, 0.3], lost=0.4), ol.PacketChannel([0.3, 0.4, 0.3])),
+        (ol.Lossy(ol.GeometricDelay(0.5), seen=0.5), ol.Lossy(ol.GeometricDelay(0.9), seen=0.9)),
+    ],
+    ids=["packets", "late and lossy"],
+)
+def test_a_plan_is_valued_on_the_link_that_is_asked_about(planned: Any, other: Any) -> None:
+    """Not on the one that it was made for: `evaluate`, `simulate` and the same actions as a function of what is known agree."""
+    here, there = (ol.ImpairedMDP(process(4), channel) for channel in (planned, other))
+    plan = ol.solve(here)
+    worth, played = ol.evaluate(there, plan.policy), ol.simulate(there, plan.policy, 20_000, seed=3)
+    assert worth.exact
+    by_hand = 0.0
+    for h, at in enumerate(reached(there.mdp, there.automaton, plan.policy)):  # type: ignore[arg-type]
+        assert at is not None
+        for info, p in at.items():
+            by_hand += p * float(ol.belief(there, info) @ there.mdp.rewards[h][:, plan.policy.action(info)])  # type: ignore[attr-defined]
+    assert abs(worth.value - by_hand) < TOLERANCE
+    error = played.returns.std() / np.sqrt(20_000)
+    assert abs(played.mean - by_hand) <= 5 * error
+    assert abs(plan.value - by_hand) > 20 * error  # the two links are far apart
+
+
+def test_a_plan_is_refused_on_a_link_that_can_do_more() -> None:
+    """Behind loss an observation grows older than the tables of a plan without loss know."""
+    plan = ol.solve(ol.ImpairedMDP(process(4), ol.PacketChannel([0.3, 0.4, 0.3])))
+    lossy = ol.ImpairedMDP(process(4), ol.PacketChannel([0.3, 0.4, 0.3], lost=0.4))
+    for ask in (lambda: ol.evaluate(lossy, plan.policy), lambda: ol.simulate(lossy, plan.policy, 10, seed=0)):
+        with pytest.raises(ValueError, match="was made for another problem"):
+            ask()
+
+
 def test_what_is_too_much_to_walk_is_played() -> None:
     problem = ol.ImpairedMDP(process(2), LINKS["packets"])
     policy = ol.solve(problem).policy

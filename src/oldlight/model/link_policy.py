@@ -145,10 +145,18 @@ class LinkPolicy(PolicyOfNodes):
         return np.asarray(np.eye(self.n_actions)[self.action(info)])
 
     def fits(self, problem: ImpairedMDP) -> bool:
-        """Was the policy made for a problem of these sizes behind a link of these nodes?"""
+        """Was the policy made for a problem of these sizes, behind a link of these nodes that could do all that this one can?"""
         sizes = (self.horizon, self.n_states, self.n_actions)
         same = sizes == (problem.horizon, problem.n_states, problem.n_actions)
-        return same and (self.link is not self.automaton or problem.automaton.nodes == self.automaton.nodes)
+        return same and (self.link is not self.automaton or self._knows(problem.automaton))
+
+    def _knows(self, link: ChannelAutomaton) -> bool:
+        """Has `link` the same nodes and no other ticks, whatever their probabilities? Then the tables have all that can be met."""
+        mine = self.automaton
+        if link.nodes != mine.nodes:
+            return False
+        rows = range(-1, len(mine.nodes))
+        return link is mine or all({x[1:] for x in link.row(n)} <= {x[1:] for x in mine.row(n)} for n in rows)
 
     def as_arrays(self) -> LinkTables:
         """The policy as arrays, the same at every information state: what a controller reads and saves."""

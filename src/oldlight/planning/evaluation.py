@@ -40,7 +40,7 @@ from oldlight.planning.loss import blackout_values
 from oldlight.planning.walk import Walk
 from oldlight.random_streams import Seed
 from oldlight.simulation import simulate
-from oldlight.simulation.link_episodes import by_automaton, check_policy, decide
+from oldlight.simulation.link_episodes import by_automaton, check_policy, decide, link_of
 
 Floats = NDArray[np.float64]
 MAX_STATES = 1_000_000
@@ -148,7 +148,7 @@ def evaluate(
         check_policy(problem, policy)
         found = walk_nodes(
             problem.mdp,
-            getattr(policy, "link", problem.automaton),
+            link_of(problem, policy),
             cache(partial(decide, problem, policy)),
             initial=problem.initial,
             max_states=max_states,

@@ -20,6 +20,7 @@ from oldlight.model.channels.automaton import NOTHING_NEWER, SILENCE, ChannelAut
 from oldlight.model.channels.messages import NEVER, AgeLink, SteppedLink
 from oldlight.model.channels.pmfs import running_sums
 from oldlight.model.link_information import LinkInformation, PolicyOfNodes
+from oldlight.model.link_policy import LinkPolicy
 from oldlight.model.policies import (
     BlackoutPolicy,
     MarkovPolicy,
@@ -63,13 +64,19 @@ def decide(problem: ImpairedMDP, policy: Any, info: LinkInformation) -> Floats:
     return as_probabilities(policy.probabilities(info), problem.n_actions, f"the policy at {tuple(info)}")
 
 
+def link_of(problem: ImpairedMDP, policy: Any) -> ChannelAutomaton:
+    """The link that a policy is valued and played on: that of the problem, or of a plan for merged laws the true one."""
+    merged = isinstance(policy, LinkPolicy) and policy.link is not policy.automaton
+    return policy.link if merged else problem.automaton
+
+
 class LinkEpisodes:
     """Plays chunks of episodes of one problem with one policy."""
 
     def __init__(self, problem: ImpairedMDP, policy: Policy | MarkovPolicy) -> None:
         check_policy(problem, policy)
         self.problem, self.policy = problem, policy
-        self.link = getattr(policy, "link", problem.automaton)  # of a plan for merged laws: the true link
+        self.link = link_of(problem, policy)
         self.index, self.cumulative = successor_sums(problem.mdp)
         self.initial = running_sums(problem.initial)
         self._known: dict[LinkInformation, Floats] = {}

@@ -110,13 +110,14 @@ class _Stage:
         H, A, ahead = problem.horizon, problem.n_actions, problem.actuation
         shown, info = self.env.reset(seed=seed)
         earned = 0.0
-        follower = NodeFollower(problem.automaton, ahead) if by_automaton(problem, policy) else None
+        link = getattr(policy, "automaton", problem.automaton)  # of a plan for merged laws: the merged one
+        follower = NodeFollower(link, ahead) if by_automaton(problem, policy) else None
         for now in range(H):
             a = 0  # chosen too late to act: any will do
             if now + ahead < H:
                 known: Any = information(shown, now + ahead)
                 if follower is not None:
-                    node = problem.automaton.nodes[follower.hear(*_heard(info, shown, now))]
+                    node = link.nodes[follower.hear(*_heard(info, shown, now))]
                     known = LinkInformation(now + ahead, node, known.t, known.state, known.queue)
                 chances = as_probabilities(policy.probabilities(known), A, f"the policy at {tuple(known)}")
                 a = int(chances.argmax()) if chances.max() == 1.0 else int(rng.choice(A, p=chances / chances.sum()))

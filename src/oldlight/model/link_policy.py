@@ -49,7 +49,8 @@ class LinkPolicy(PolicyOfNodes):
         if (layers.size, layers.blind_size) != (len(arrays["actions"]), self.n_states * len(arrays["blind_actions"])):
             raise ValueError(f"the tables of {layers.size:,} information states do not fit {automaton!r}")
         self.nodes: dict[Any, int] = {name: n for n, name in enumerate(automaton.nodes)}
-        self.link = automaton  # what it is walked and played on: see `follow`
+        self.link = automaton  # what it was walked and played on last: see `follow`
+        self._followed: Any = None
         self._blocks = layers.blocks
         self._keys = [{(b.node, ROOT if b.root else b.length): i for i, b in enumerate(row)} for row in layers.blocks]
         self._found: dict[tuple[int, ...], Any] | None = None
@@ -113,9 +114,9 @@ class LinkPolicy(PolicyOfNodes):
             found[key] = ({_fine(mass): i for i, mass in enumerate(rows)}, rows, [a for _, a in laws])
         return found
 
-    def follow(self, link: ChannelAutomaton) -> None:
-        """Play behind the true link of a merged one: its nodes are (node of the automaton, hidden configuration)."""
-        self.link = link
+    def follow(self, link: ChannelAutomaton, problem: ImpairedMDP) -> None:
+        """Play behind the true link of a problem whose laws were merged: its nodes are (node of the automaton, hidden configuration)."""
+        self.link, self._followed = link, (problem.channel, problem.actuation)
         for name in link.nodes:
             self.nodes[name] = self.nodes[name[0]] if name not in self.nodes else self.nodes[name]  # type: ignore[index]
 
@@ -148,7 +149,22 @@ class LinkPolicy(PolicyOfNodes):
         """Was the policy made for a problem of these sizes, behind a link of these nodes that could do all that this one can?"""
         sizes = (self.horizon, self.n_states, self.n_actions)
         same = sizes == (problem.horizon, problem.n_states, problem.n_actions)
-        return same and (self.link is not self.automaton or self._knows(problem.automaton))
+        return same and self.link_for(problem) is not None
+
+    def link_for(self, problem: ImpairedMDP) -> ChannelAutomaton | None:
+        """The link of `problem` that the policy is valued and played on, of a plan for merged laws the true one; None where it does not fit."""
+        mine, channel = self.automaton, problem.channel
+        if not mine.merging:
+            return problem.automaton if self._knows(problem.automaton) else None
+        if self._followed == (channel, problem.actuation):
+            return self.link
+        if not hasattr(channel, "merged"):
+            return None
+        merged, true_link = channel.merged(problem.horizon, mine.merging)
+        if not self._knows(merged.shifted(problem.actuation)):
+            return None
+        self.follow(true_link().shifted(problem.actuation), problem)
+        return self.link
 
     def _knows(self, link: ChannelAutomaton) -> bool:
         """Has `link` the same nodes and no other ticks, whatever their probabilities? Then the tables have all that can be met."""

@@ -101,7 +101,7 @@ def _solution(
 ) -> Solution:
     policy, lower = plan.policy, plan.lower
     if true_link is not None:
-        policy.follow(true_link().shifted(problem.actuation))
+        policy.follow(true_link().shifted(problem.actuation), problem)
         truly = walk_value(problem.mdp, policy.link, policy, initial=problem.initial, max_states=WALK)
         lower = lower if truly is None else max(lower, truly)
     upper = lower if plan.exact else max(plan.upper, lower)

@@ -66,8 +66,8 @@ def decide(problem: ImpairedMDP, policy: Any, info: LinkInformation) -> Floats:
 
 def link_of(problem: ImpairedMDP, policy: Any) -> ChannelAutomaton:
     """The link that a policy is valued and played on: that of the problem, or of a plan for merged laws the true one."""
-    merged = isinstance(policy, LinkPolicy) and policy.link is not policy.automaton
-    return policy.link if merged else problem.automaton
+    link = policy.link_for(problem) if isinstance(policy, LinkPolicy) else None
+    return problem.automaton if link is None else link
 
 
 class LinkEpisodes:

@@ -95,7 +95,10 @@ def test_a_trace_that_cannot_be_fitted_is_shown_all_the_same(call: Call, link: P
         (("link.csv", "--channel", "nowhere/link.json"), "nowhere: no such folder"),
         (("link.csv", "--plot", "link.txt"), "expected a name that ends in .png, .svg or .pdf"),
         (("nowhere.csv",), "Invalid value for FILE: nowhere.csv: no such file"),
-        (("link.csv", "--holes", "gone"), "Invalid value for --holes: holes is 'gone', expected a number"),
+        (
+            ("link.csv", "--holes", "gone"),
+            "Invalid value for --holes: holes is 'gone', expected a number of milliseconds, lost or stop",
+        ),
         (("link.csv", "--plant", "nothing"), "Invalid value for --plant"),
         (("absurd.csv",), "absurd.csv, line 3: a delay of 1e+300 ms, more than a year"),
     ],

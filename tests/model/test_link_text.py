@@ -42,7 +42,9 @@ def test_a_hidden_link_and_a_law_as_a_mapping_are_data() -> None:
     assert channel_of({"kind": "packets", "delays": {"0": 0.5, "2": 0.5}}) == ol.PacketChannel({0: 0.5, 2: 0.5})
 
 
-@pytest.mark.parametrize("text", ["fifo:0=.5,1=.5+loss:0.1", "constant:1+packets:0=1", "periodic:2+periodic:3"])
+@pytest.mark.parametrize(
+    "text", ["fifo:0=.5,1=.5+loss:0.1", "constant:1+packets:0=1", "periodic:2+periodic:3", "packets:0=1+bursty:.1,.5"]
+)
 def test_a_link_stands_alone(text: str) -> None:
     with pytest.raises(ValueError, match="stands alone"):
         channel_of(text)

@@ -133,6 +133,12 @@ def test_one_long_outage_is_said_to_be_one() -> None:
     assert fit.to_dict()["channel"] is None
 
 
+def test_a_recording_that_is_too_short_is_not_called_an_outage() -> None:
+    fit = Trace([12.0, 13.0, 15.0], sent_ms=[0.0, 20.0, 40.0], source="short").fit(20)
+    with pytest.raises(ValueError, match=r"short: nothing to count: .* in which none is lost\. Measure longer"):
+        fit.age_chain()
+
+
 # -- candidates -------------------------------------------------------------------------------------------------------
 
 

@@ -95,7 +95,12 @@ def trace(
 def _holes(given: str) -> str | float:
     from oldlight.checks import positive
 
-    return given if given in ("lost", "stop") else positive("holes", given)
+    if given in ("lost", "stop"):
+        return given
+    try:
+        return positive("holes", given)
+    except ValueError as wrong:
+        raise ValueError(f"{wrong} of milliseconds, lost or stop") from None
 
 
 @app.command("testbed")

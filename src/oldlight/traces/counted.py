@@ -82,10 +82,15 @@ class AgeCounts:
         return max(int(ages.max()) for ages in self.ages())
 
     def check(self) -> None:
-        """Refuse a recording of one long outage: there is nothing to count."""
+        """Refuse a recording of one long outage, or one that is too short: there is nothing to count."""
         longest = max(len(run) for run in self.runs)
         if self.longest_outage > OUTAGE * longest:
             T = self.period_ms / 1e3
+            if all((run.late < NEVER).all() for run in self.runs):
+                raise ValueError(
+                    f"{self.trace.source}: nothing to count: the newest observation is up to {self.longest_outage * T:.4g} s old in a recording of "
+                    f"{longest * T:.4g} s, in which none is lost. Measure longer"
+                )
             raise ValueError(
                 f"{self.trace.source}: nothing to count: one outage of {self.longest_outage * T:.4g} s in a recording of {longest * T:.4g} s. It is a "
                 "recording of that outage; measure for longer than the link's outages take, or give a part without it"

@@ -65,7 +65,7 @@ def text(fit: Fit, deadline: int | None, oldest: int | None) -> str:
         )
         lines += [
             f"  {one.name:16} {one.score:+.4f}, {one.behind:.4f} ± {one.error:.4f} behind the best"
-            + (f"; says that {one.impossible:.1%} of the ticks cannot be" if one.impossible else "")
+            + (f"; {100 * one.impossible:.2g}% of the ticks are impossible in it" if one.impossible else "")
             for one in fit.scores
         ]
     lines.append(why)

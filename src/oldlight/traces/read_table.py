@@ -58,7 +58,7 @@ CLOCK = (
 HEADER = re.compile(r"(?P<name>[a-z_]+?)[ _]*[(\[]?(?P<unit>s|ms|us|µs|ns)?[)\]]?")
 FORMS = (
     "accepted are: a table with columns such as sent_ms,received_ms or sent_ms,delay_ms or delay_ms (units _s, _ms, _us, _ns; seq if lost "
-    "messages have no line); the same without names and columns=[...]; what ping or fping printed; irtt's JSON; JSON lines"
+    "messages have no line); the same without names, which columns=[...] then gives (on a terminal --columns a,b); what ping or fping printed; irtt's JSON; JSON lines"
 )
 SHOWN = 3  # first lines of an unknown file
 Column = tuple[int, str | None]  # its place and its unit

@@ -89,7 +89,7 @@ def with_loss(text: str, link: Channel, delay: Any, loss: Any) -> Channel:
     if delay is None and isinstance(link, PacketChannel) and isinstance(loss, Loss) and isinstance(loss.seen, float):
         return PacketChannel(link.delays, lost=round(1.0 - loss.seen, 15))
     raise ValueError(
-        f"channel {text!r}: {link!r} stands alone; only packets may be followed by a loss, as in packets:0=0.2,1=0.8+loss:0.1"
+        f"channel {text!r}: {link!r} stands alone; only packets may be followed by loss: or seen:, as in packets:0=0.2,1=0.8+loss:0.1"
     )
 
 

@@ -286,4 +286,5 @@ def flat_link(layers: Layers) -> Any:
             first.append(len(to))
     first += [len(to)] * len(layers.blocks[-1])
     columns = [np.array([getattr(b, name) for b in flat]) for name in ("h", "length", "root", "offset", "blind_offset")]
-    return kernels.Link(*columns, *map(np.array, (first, to, age)), np.array(probability))
+    arrays: list[Any] = [*columns, *map(np.array, (first, to, age, probability))]
+    return kernels.Link(*arrays)

@@ -61,7 +61,9 @@ def opened(path: Path, browser: Any, width: int, **context: Any) -> Iterator[Any
             "request",
             lambda asked: None if asked.url.startswith(("file:", "data:", "blob:")) else trouble.append(asked.url),
         )
-        page.goto(path.resolve().as_uri())
+        page.goto(
+            path.resolve().as_uri(), timeout=120_000
+        )  # a page of some megabytes, on a machine that does other work
         if context.get("java_script_enabled", True):
             page.wait_for_selector("html[data-drawn]", state="attached", timeout=60_000)
         yield page

@@ -19,7 +19,7 @@ ROOT = Path(__file__).parents[2]
 GUIDES = ROOT / "docs" / "guides"
 PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md"))]
 SAID = {
-    "researcher": ("Gap(0.29178", "fails", "mine", "report.html"),
+    "researcher": ("0.29178", "fails", "mine", "report.html"),
     "engineer": ("±", "predicted", "act()"),
     "practitioner": ("oldlight/SensingChain-v0", "FrozenLake"),
 }

@@ -87,3 +87,22 @@ def test_the_callers_signal_handlers_are_left_alone() -> None:
 
     learn(PROBLEM, Looks(), 1, seed=0, best=BEST)
     assert handlers == [signal.getsignal(signal.SIGINT)]
+
+
+def test_an_interrupt_while_the_optimum_is_computed_has_no_runs(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A plan that is interrupted carries its own partial, which is not a run."""
+    from oldlight.learners import loop
+
+    def interrupted(problem: ol.ImpairedMDP) -> None:
+        stop = KeyboardInterrupt()
+        stop.partial = "a plan"  # type: ignore[attr-defined]
+        raise stop
+
+    monkeypatch.setattr(loop, "solve", interrupted)
+    problem = ol.ImpairedMDP(ol.instances.center_chain(0.8), "constant:1")
+    with pytest.raises(KeyboardInterrupt) as stop:
+        ol.learners.learn_seeds(problem, ol.learners.UniformRandom, 5, seeds=range(2))
+    assert stop.value.partial == []  # type: ignore[attr-defined]
+    with pytest.raises(KeyboardInterrupt) as stop:
+        ol.learn(problem, ol.learners.UniformRandom(), 5)
+    assert stop.value.partial is None  # type: ignore[attr-defined]

@@ -29,7 +29,7 @@ KEYS: dict[str, Any] = {
     "name": "to be killed",
     "seed": 8,
     "seeds": 2,
-    "episodes": 2000,
+    "episodes": 6000,
     "every": 100,
     "start": "warm",
     "checkpoint_every": 0.05,

@@ -109,7 +109,7 @@ def learn(
     seed = seed_number(seed, must_repeat=None if checkpoint is None else "checkpoint=")
     checks.whole("every", every, least=1)
     gamma = _failure(failure)
-    optimum = solve(problem).value if best is None else checks.real("best", best)
+    optimum = _optimum(problem, None) if best is None else checks.real("best", best)
     world, evaluator = World(problem), PolicyEvaluator(problem, evaluate, seed, by_start)
     rng = np.random.Generator(np.random.PCG64(np.random.SeedSequence(seed, spawn_key=(0, 3))))
     learner.start(Setting.of(problem, K, gamma, world.layout), rng)
@@ -119,6 +119,15 @@ def learn(
     if saved is not None:
         saved.restore()
     return _run_episodes(_Episodes(world, learner, evaluator, run), saved, progress)
+
+
+def _optimum(problem: ImpairedMDP, nothing: Any) -> float:
+    """The value that regret is measured against; Ctrl-C raises with `nothing` as its partial, because nothing is learnt yet."""
+    try:
+        return solve(problem).value
+    except KeyboardInterrupt as stop:
+        stop.partial = nothing  # type: ignore[attr-defined]
+        raise
 
 
 def _run_episodes(episodes: _Episodes, checkpoint: Checkpoint | None, progress: Progress) -> LearningRun:
@@ -277,7 +286,8 @@ def learn_seeds(
     >>> [run.seed for run in ol.learners.learn_seeds(problem, ol.learners.DelayedUCBVI, 20, seeds=range(3))]
     [0, 1, 2]
     """
-    options.setdefault("best", solve(problem).value)
+    if "best" not in options:
+        options["best"] = _optimum(problem, [])
     repeats = "several workers" if workers > 1 else None
     with progress_bar(options.pop("progress", None), "learning") as callback:
         numbers = [seed_number(seed, must_repeat=repeats) for seed in seeds]

@@ -175,7 +175,7 @@ def _delay(problem: ImpairedMDP, played: Simulation, stages: list[Stage], iota: 
         pair = played.states[:, i].astype(np.int64) * A + played.actions[:, i]
         late = played.arrivals[:, i] - t
         wait = played.arrivals[:, i + 1] - played.arrivals[:, i] - 1
-        ended = late + wait < law.longest_delay  # else the wait was cut short
+        uncut = late + wait < law.longest_delay  # else the wait was cut short
         for sa in np.unique(pair).tolist():
             s, a = divmod(sa, A)
             here = pair == sa
@@ -184,7 +184,7 @@ def _delay(problem: ImpairedMDP, played: Simulation, stages: list[Stage], iota: 
             table = law.at_step(law.hazard, t)
             hazard = table[min(s, table.shape[0] - 1), min(a, table.shape[1] - 1)]
             for delta in range(len(hazard)) if warmup == 0 else ():
-                at_risk = here & ((wait > delta) | ((wait == delta) & ended))
+                at_risk = here & ((wait > delta) | ((wait == delta) & uncut))
                 if at_risk.any():
                     ended = (wait[at_risk] == delta).astype(np.int64)
                     truth = np.array([1.0 - hazard[delta], hazard[delta]])

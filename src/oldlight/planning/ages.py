@@ -28,6 +28,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
+from functools import cached_property
 from itertools import pairwise
 from typing import Any
 
@@ -66,6 +67,18 @@ class Plant(DelayModel):
             self._cache[key] = Successors.of(self.mdp.transitions[key])
         return self._cache[key]
 
+    @cached_property
+    def lists(self) -> tuple[NDArray[np.int64], Floats, NDArray[np.int64], Floats]:
+        """Successors index[t, s·A + a, k], their probabilities, their number and the rewards [t, s, a]; one t if stationary."""
+        mdp = self.mdp
+        steps = [self.successors(t) for t in range(1 if mdp.stationary_transitions else mdp.horizon)]
+        shape = (len(steps), mdp.n_states * mdp.n_actions, max(x.index.shape[1] for x in steps))
+        index, weight = np.zeros(shape, np.int64), np.zeros(shape)
+        for t, x in enumerate(steps):
+            index[t, :, : x.index.shape[1]], weight[t, :, : x.index.shape[1]] = x.index, x.weight
+        rewards = np.array(mdp.rewards[:1] if mdp.stationary_rewards else mdp.rewards, order="C")  # never read-only
+        return index, weight, np.stack([x.count for x in steps]), rewards
+
     def rewards(self, t: int) -> Floats:
         return np.zeros((self.mdp.n_states, self.mdp.n_actions)) if t < 0 else self.mdp.rewards[t]
 
@@ -77,7 +90,8 @@ class Plant(DelayModel):
 class AgeTables:
     """One plan's tables. upper, lower, blind and the actions are flat, a block's entries at its offset; `kept`: whether
     they hold every time (else only the actions do). Values at the start: lower ≤ optimum ≤ upper; without `bounded` the upper
-    tables alone are made, which is enough where they are exact."""
+    tables and the actions alone are made, which is enough where they are exact, and where `oldlight.planning.table_walk` finds what the
+    actions earn (`lower_value` is the upper one then)."""
 
     plant: Plant
     layers: Layers
@@ -102,6 +116,7 @@ class AgeTables:
             self.upper = np.empty(layers.size)
         if self.kept and self.bounded:
             self.lower, self.blind = np.empty(layers.size), np.empty(layers.blind_size)
+        self._searched = self.bounded or layers.searched
         self._weights = self._likely_states()
         threads = thread_count()
         with ThreadPoolExecutor(threads) as pool:
@@ -184,12 +199,15 @@ class AgeTables:
                     new_blind[i], _ = self._root(block, self._mixed(block, moves, low, blind, chains[1]), chosen)
                     new_low[i] = new_blind[i]
                 continue
+            arrival, wait, theta = self._parts(block, moves, up, up, chains[0])
             if h < len(self.plant.pending):
                 self._place(self.actions, block.offset, block)[:] = self.plant.pending[h]
                 only = np.full((1, self.layers.n_actions**block.length), self.plant.pending[h])
-                new_up[i] = self._follow(block, *self._parts(block, moves, up, up, chains[0]), only, None)
+                new_up[i] = self._follow(block, arrival, wait, theta, only, None)
             else:
-                new_up[i] = self._best(block, moves, up, up, chains[0])
+                new_up[i] = self._best(block, arrival, wait, theta)
+            if beyond and self._searched and not self.bounded:
+                self._blind_choice(block, arrival)
             if self.bounded:
                 arrival, wait, theta = self._parts(block, moves, low, blind if beyond else low, chains[1])
                 acts = self._place(self.actions, block.offset, block)
@@ -241,9 +259,8 @@ class AgeTables:
         wait = _mean([(m.probability / share, older[m.block]) for m in ageing])
         return chain, wait, mass if chain is not None else 0.0
 
-    def _best(self, block: Block, moves: list[Move], table: Table, older: Table, chains: dict[Any, Floats]) -> Floats:
+    def _best(self, block: Block, arrival: Floats | None, wait: Floats | None, theta: float) -> Floats:
         S, A, L = self.layers.n_states, self.layers.n_actions, block.length
-        arrival, wait, theta = self._parts(block, moves, table, older, chains)
         place = Place(block.h, L, 0, block.offset)
         if arrival is None:
             assert wait is not None

@@ -1,8 +1,8 @@
 """Planning behind any link that does not depend on the process: tables, then the search, until the certificate is met.
 
 1. Actions that do the same everywhere are one (`distinct_actions`).
-2. Tables of depth D, the longest delay (`oldlight.planning.ages`): lower ≤ optimum ≤ upper, and equal where no observation can be
-   older than D.
+2. Upper tables of depth D, the longest delay (`oldlight.planning.ages`), exact where no observation can be older than D; what their
+   actions earn is the lower bound (`oldlight.planning.table_walk`).
 3. Where a gap is left, the search closes it where the policy goes (`oldlight.planning.search`); if that takes more work than
    tables one step deeper would, those are made first.
 
@@ -29,6 +29,7 @@ from oldlight.model.mdp import TabularMDP
 from oldlight.planning.ages import AgeTables, Plant
 from oldlight.planning.delay import action_type
 from oldlight.planning.search import CLOSED, AgeSearch, magnitude
+from oldlight.planning.table_walk import can_be_walked, value_by_start, value_of_actions
 
 Floats = NDArray[np.float64]
 DEEPER = 2**22  # entries up to which deeper tables are tried before a long search
@@ -81,25 +82,24 @@ class LinkPlan:
         """Plan until upper − lower is at most the tolerance, or time is up. depth: of the tables, fixed; otherwise from the longest delay
         on, as deep as it helps."""
         began = time.perf_counter()
-        first, self._need = self._tables(self.automaton.longest if depth is None else depth, False, progress)
-        self._lower, self._upper, self.tables = first.lower_value, first.upper_value, first
+        self._first(self.automaton.longest if depth is None else depth, progress)
 
         def left() -> float:
             return np.inf if seconds is None else seconds - (time.perf_counter() - began)
 
-        layers, wanted = first.layers, max(tolerance - 2 * self.error, 0.0)
+        layers, wanted = self._made.layers, max(tolerance - 2 * self.error, CLOSED * magnitude(self.mdp))
         try:
             while self._upper - self._lower > wanted and layers.searched and left() > 0:
                 if self.bytes_of(layers, kept=True) > self.limit:
                     break
-                made, need = self._tables(layers.depth, True, progress)
+                made, need = self._tables(layers, True, progress)
                 deeper = None if depth is not None else self._deeper(layers.depth)
                 found = AgeSearch(made, self.limit - need)
                 try:
                     found.run(wanted, left(), None if deeper is None else max(FIRST_TRY, layers.size // TRIES))
                 finally:
                     self._upper = min(found.upper, self._upper)
-                    if found.lower >= self._lower:
+                    if found.lower >= self._lower - found.tie:
                         self.tables, self.search, self._need, self._lower = made, found, need, found.lower
                 if deeper is None or self._upper - self._lower <= max(found.closed, wanted):
                     break
@@ -107,6 +107,14 @@ class LinkPlan:
         finally:
             self.seconds += time.perf_counter() - began
         return self
+
+    def _first(self, depth: int, progress: Callable[[int, int], None] | None) -> None:
+        """Upper tables, and what their actions earn; tables of lower bounds as well where that cannot be walked."""
+        layers = self._layers(depth)
+        walked = layers.searched and can_be_walked(self.plant, layers)
+        made, self._need = self._tables(layers, False, progress, bounded=layers.searched and not walked)
+        self._lower, self._upper = value_of_actions(made) if walked else made.lower_value, made.upper_value
+        self.tables = made
 
     @property
     def lower(self) -> float:
@@ -148,6 +156,11 @@ class LinkPlan:
             return self._made.upper_by_start
         return None if self.error or self.search is None else self.search.lower_by_start
 
+    def walked_by_start(self) -> Floats | None:
+        """The same where the tables' actions were walked."""
+        walked = self.error == 0 and self.search is None and self._made.layers.searched and not self._made.bounded
+        return value_by_start(self._made) if walked else None
+
     @property
     def policy(self) -> LinkPolicy:
         mdp, made = self.mdp, self._made
@@ -166,13 +179,13 @@ class LinkPlan:
     def searching(self) -> AgeSearch:
         """A search whose graph takes any information state, for Q-values."""
         if self.search is None:
-            made, need = self._tables(self.depth, True, None, bounded=True)
+            made, need = self._tables(self._made.layers, True, None, bounded=True)
             self.search = AgeSearch(made, self.limit - need)
         return self.search
 
     def exact_tables(self, depth: int) -> tuple[AgeTables, int]:
         """Tables of all values, for a link that shows everything up to this age, and their bytes."""
-        made, need = self._tables(depth, True, None)
+        made, need = self._tables(self._layers(depth), True, None)
         assert not made.layers.searched
         return made, need
 
@@ -184,11 +197,18 @@ class LinkPlan:
             values += 16 * entries + 16 * layers.blind_size
         return int(values + entries * action_type(layers.n_actions).itemsize)
 
+    def _layers(self, depth: int) -> Layers:
+        return Layers.of(self.automaton, self.plant.mdp.n_states, self.plant.mdp.n_actions, depth)
+
     def _tables(
-        self, D: int, kept: bool, progress: Callable[[int, int], None] | None, bounded: bool = False
+        self,
+        layers: Layers,
+        kept: bool,
+        progress: Callable[[int, int], None] | None,
+        bounded: bool | None = None,
     ) -> tuple[AgeTables, int]:
-        S, A = self.plant.mdp.n_states, self.plant.mdp.n_actions
-        layers = Layers.of(self.automaton, S, A, D)
+        """The tables, with lower bounds where they are not exact or as `bounded` says, and their bytes."""
+        S, A, D = layers.n_states, layers.n_actions, layers.depth
         need = self.bytes_of(layers, kept)
         if need > self.limit:
             raise TooLarge(
@@ -196,13 +216,14 @@ class LinkPlan:
                 f"{D} and needs {format_bytes(need)}; the limit is {format_bytes(self.limit)}. Ways out: raise max_bytes, or give a "
                 "shorter depth: oldlight.solve(problem, depth=k)"
             )
-        return AgeTables(self.plant, layers, bounded or layers.searched, kept, progress).run(), need
+        bounded = layers.searched if bounded is None else bounded
+        return AgeTables(self.plant, layers, bounded, kept, progress).run(), need
 
     def _deeper(self, D: int) -> Layers | None:
         """The layers of the next depth, if its tables are small."""
         if self.mdp.horizon - 1 < D + 1:
             return None
-        layers = Layers.of(self.automaton, self.plant.mdp.n_states, self.plant.mdp.n_actions, D + 1)
+        layers = self._layers(D + 1)
         return layers if layers.size <= DEEPER and 2 * self.bytes_of(layers, kept=True) <= self.limit else None
 
     def __repr__(self) -> str:

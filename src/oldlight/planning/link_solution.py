@@ -108,12 +108,15 @@ def _solution(
     work = Work(plan.entries + plan.states, plan.seconds, plan.bytes)
     starts = plan.lower_by_start
     answers = QValues(problem, plan, policy, tolerance, np.inf if seconds is None else seconds)
-    by_start = starts if starts is not None else lambda: _walked_starts(problem, policy)
+    by_start = starts if starts is not None else lambda: _walked_starts(problem, plan, policy)
     return Solution(problem, lower, policy, lower, upper, plan.exact, by_start, work, answers, depth)
 
 
-def _walked_starts(problem: ImpairedMDP, policy: LinkPolicy) -> Floats | None:
+def _walked_starts(problem: ImpairedMDP, plan: LinkPlan, policy: LinkPolicy) -> Floats | None:
     """What the policy earns from each first state that can be, 0 from the others; None where that is too long a walk."""
+    known = plan.walked_by_start()
+    if known is not None:
+        return known
     out = np.zeros(problem.n_states)
     for s in np.flatnonzero(problem.initial > 0).tolist():
         found = walk_value(problem.mdp, policy.link, policy, initial=np.eye(problem.n_states)[s], max_states=WALK)

@@ -28,6 +28,7 @@ from numpy.typing import NDArray
 
 from oldlight.checks import TooLarge
 from oldlight.machine import format_bytes
+from oldlight.model.age_layers import Layers
 from oldlight.model.channels.automaton import NOTHING_NEWER
 from oldlight.model.mdp import TabularMDP
 from oldlight.planning.ages import AgeTables
@@ -54,19 +55,11 @@ class AgeSearch:
         t = self.tables
         mdp, layers = t.plant.mdp, t.layers
         S, A, H, D = mdp.n_states, mdp.n_actions, mdp.horizon, layers.depth
-        steps = range(1 if mdp.stationary_transitions else H)
-        lists = [t.plant.successors(h) for h in steps]
-        width = max(x.index.shape[1] for x in lists)
-        index, weight = np.zeros((len(lists), S * A, width), np.int64), np.zeros((len(lists), S * A, width))
-        for h, x in enumerate(lists):
-            index[h, :, : x.index.shape[1]], weight[h, :, : x.index.shape[1]] = x.index, x.weight
-        rewards = np.array(mdp.rewards[:1] if mdp.stationary_rewards else mdp.rewards, order="C")  # never read-only
         self.tie = CLOSED / 4 * magnitude(mdp)
-        counts = np.stack([x.count for x in lists])
         sizes = np.array([S, A, D, H])
         power = A ** np.arange(D + 2)
-        self._process = kernels.Process(sizes, power, index, weight, counts, rewards, np.array([self.tie]))
-        self._link = _flat_link(t, kernels)
+        self._process = kernels.Process(sizes, power, *t.plant.lists, np.array([self.tie]))
+        self._link = flat_link(t.layers)
         self._begin = np.concatenate([[0], np.cumsum([len(row) for row in layers.blocks])])
         forced = np.full(H + 1, -1)
         forced[: min(len(t.plant.pending), H)] = t.plant.pending[:H]
@@ -277,9 +270,10 @@ def magnitude(mdp: TabularMDP) -> float:
     return max(float(np.abs(mdp.rewards).max(axis=(1, 2)).sum()), 1e-300)
 
 
-def _flat_link(tables: AgeTables, kernels: Any) -> Any:
-    """The blocks of all times in one numbering."""
-    layers = tables.layers
+def flat_link(layers: Layers) -> Any:
+    """The blocks of all times in one numbering, as the kernels read them."""
+    from oldlight.kernels import graph as kernels
+
     flat = [block for row in layers.blocks for block in row]
     base = np.concatenate([[0], np.cumsum([len(row) for row in layers.blocks])])
     first, to, age, probability = [0], [], [], []
@@ -292,4 +286,5 @@ def _flat_link(tables: AgeTables, kernels: Any) -> Any:
             first.append(len(to))
     first += [len(to)] * len(layers.blocks[-1])
     columns = [np.array([getattr(b, name) for b in flat]) for name in ("h", "length", "root", "offset", "blind_offset")]
-    return kernels.Link(*columns, *map(np.array, (first, to, age)), np.array(probability))
+    arrays: list[Any] = [*columns, *map(np.array, (first, to, age, probability))]
+    return kernels.Link(*arrays)

@@ -29,6 +29,7 @@ from oldlight.model.policies import MarkovPolicy, Policy, TablePolicy
 from oldlight.model.problem import ImpairedMDP
 from oldlight.planning import Solution, solve
 from oldlight.planning.evaluation import unimpaired, visits
+from oldlight.planning.heuristics import full_information
 
 Floats = NDArray[np.float64]
 Measure = dict[Information, float]
@@ -45,6 +46,9 @@ def value_lost(problem: ImpairedMDP, before: float, after: float) -> float:
     if difference >= 0:
         return difference
     mdp = problem.mdp
+    if problem.forever:  # lower bounds, each within the tolerance of `solve`
+        largest = float(np.abs(mdp.rewards).max())
+        return 0.0 if difference >= -1e-6 * largest / (1.0 - (mdp.discount or 0.0)) else difference
     P = mdp.transitions[:1] if mdp.stationary_transitions else mdp.transitions
     n = max(int(np.count_nonzero(P, axis=-1).max()), int(np.count_nonzero(problem.initial)))
     largest = float(np.abs(mdp.rewards).max(axis=(1, 2)).sum())
@@ -202,6 +206,8 @@ def gap(problem: ImpairedMDP, *, max_states: int = 200_000, **options: Any) -> G
     plain = solve(
         unimpaired(problem), **{k: v for k, v in options.items() if k not in ("tolerance", "depth", "seconds")}
     )
+    if problem.forever:
+        return Gap(problem, plain.value, best.value, full_information(problem), best, max_states)
     table = plain.policy
     assert isinstance(table, TablePolicy)
     assert table.actions is not None

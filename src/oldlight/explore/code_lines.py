@@ -9,18 +9,18 @@ from oldlight.registry import INSTANCES
 POLICY_EPISODES = 2000
 
 
-def problem_lines(menu: Menu, position: Position) -> list[str]:
-    """`mdp`, and `problem` behind its link."""
+def problem_lines(menu: Menu, position: Position, *, shape: bool = True) -> list[str]:
+    """`mdp`, and `problem` behind its link; shape: with the horizon and the discount of the position."""
     lines = ["import oldlight as ol", *_process(position.plant)]
     mdp = menu.plants[position.plant].mdp
-    if position.horizon != mdp.horizon:
+    if shape and position.horizon != mdp.horizon:
         lines.append(
             f"mdp = mdp.replace(horizon={position.horizon})"
             if mdp.stationary
             else f"mdp = mdp.replace(transitions=mdp.transitions[:{position.horizon}], rewards=mdp.rewards[:{position.horizon}], "
             f"horizon={position.horizon})"
         )
-    if position.discount < 1:
+    if shape and position.discount < 1:
         lines[1:1] = ["import numpy as np"]
         lines.append(
             f"mdp = mdp.replace(rewards={position.discount!r} ** np.arange({position.horizon})[:, None, None] * mdp.rewards)"
@@ -63,9 +63,8 @@ def optimum_lines(menu: Menu, position: Position, seconds: float | None) -> str:
 def curve_lines(menu: Menu, position: Position, name: str, levels: list[float]) -> str:
     """The value along one slider."""
     if name in ("horizon", "discount"):
-        base = position.moved("horizon", menu.plants[position.plant].mdp.horizon).moved("discount", 1)
         shape = {"horizon": str(position.horizon), "discount": f"{position.discount!r}"} | {name: "x"}
-        head = problem_lines(menu, base)
+        head = problem_lines(menu, position, shape=False)
         make = [
             "from oldlight.explore.positions import shaped",
             f"for x in {levels}:",

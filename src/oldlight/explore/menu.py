@@ -18,6 +18,7 @@ from oldlight.traces import Trace
 
 SLIDERS, GIVEN, RECORDING = "sliders", "given", "recording"
 STARTS = ("cold", "warm")
+ENDLESS = 20  # steps
 OLDEST = 4  # ticks: what arrives older in a recording is not used in its age chain
 BYTES = 2**28  # that one plan may take, unless the command says otherwise
 SMALL = "inventory:horizon=10"
@@ -69,7 +70,12 @@ class Plant:
     @property
     def most_horizon(self) -> int:
         """The longest episode: a process that changes from step to step has no steps beyond its own."""
-        return int(FIELDS["horizon"].most) if self.mdp.stationary else self.mdp.horizon
+        return int(FIELDS["horizon"].most) if self.mdp.stationary else self.mdp.finite_horizon
+
+    @property
+    def horizon(self) -> int:
+        """Where the slider begins: the process's own horizon, or `ENDLESS` steps of one that runs for ever."""
+        return min(ENDLESS if self.mdp.horizon is None else self.mdp.horizon, self.most_horizon)
 
 
 @dataclass(frozen=True)
@@ -117,7 +123,7 @@ class Menu:
         name = next(iter(self.plants)) if plant is None else plant
         values: dict[str, Any] = {each.name: each.default for each in FIELDS.values()}
         values |= {"plant": name, "link": next(reversed(self.links)), "start": "cold"}
-        return values | {"horizon": min(self.plants[name].mdp.horizon, FIELDS["horizon"].most)} | self.begin
+        return values | {"horizon": self.plants[name].horizon} | self.begin
 
     def to_dict(self) -> dict[str, Any]:
         """What the page has to know, as plain data."""
@@ -125,7 +131,7 @@ class Menu:
             name: {
                 "states": list(plant.mdp.states or map(str, range(plant.mdp.n_states))),
                 "actions": list(plant.mdp.actions or (f"action {a}" for a in range(plant.mdp.n_actions))),
-                "horizon": min(plant.mdp.horizon, plant.most_horizon),
+                "horizon": plant.horizon,
                 "most_horizon": plant.most_horizon,
             }
             for name, plant in self.plants.items()

@@ -103,6 +103,8 @@ def shaped(mdp: TabularMDP, horizon: int, discount: float) -> TabularMDP:
     """The process with this horizon, and rewards u^h·R."""
     if horizon == mdp.horizon and discount == 1:
         return mdp
+    if mdp.horizon is None:  # for ever: its own discount is in the rewards of the first steps
+        mdp = mdp.replace(horizon=horizon)
     P = mdp.transitions[0] if mdp.stationary_transitions else mdp.transitions[:horizon]
     R: Any = mdp.rewards[0] if mdp.stationary_rewards else mdp.rewards[:horizon]
     if discount < 1:

@@ -323,7 +323,9 @@ class Player:
         since = np.where(np.arange(h)[:, None] >= t, actions[:h], -1)
         rows = np.ascontiguousarray(np.vstack([view.tag[h], t, s, since]).T)
         _, one, inverse = np.unique(
-            rows.view(np.dtype((np.void, rows.strides[0]))).ravel(), return_index=True, return_inverse=True
+            rows.view(np.dtype((np.void, rows.itemsize * rows.shape[1]))).ravel(),
+            return_index=True,
+            return_inverse=True,
         )
         laws = np.array([self._law(h, rows[i].tolist()) for i in one])
         return np.asarray((laws[inverse] <= u[:, None]).sum(axis=1))

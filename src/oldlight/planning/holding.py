@@ -45,7 +45,7 @@ def held(mdp: TabularMDP, n: int) -> TabularMDP:
     checks.whole("n", n, least=1)
     if n == 1:
         return mdp
-    H = mdp.horizon
+    H = mdp.finite_horizon
     same: dict[str, Any] = {"initial": mdp.initial, "states": mdp.states, "actions": mdp.actions}
     if mdp.stationary and H % n == 0:
         P, R = _block(mdp, 0, n)

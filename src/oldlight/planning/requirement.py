@@ -206,9 +206,9 @@ def _grids(asked: Question, levels: Any, step: float | None, most: float | None)
             )
         else:
             horizon = (
-                asked.mdp.horizon
+                asked.mdp.finite_horizon
                 if isinstance(asked.mdp, TabularMDP)
-                else asked._plants(float(out[0][0] if out else given[CONTROL][0])).horizon
+                else asked._plants(float(out[0][0] if out else given[CONTROL][0])).finite_horizon
             )
             out.append(levels_of(name, horizon, _rest(asked, given, most), step, most))
     return out

@@ -72,7 +72,7 @@ class Question:
         plant = self._plants(n)
         steps = in_steps(self.at, 1.0 if self.by_period else self.period_ms, n) | varied
         link = link_of(steps)
-        if steps.get("delay", 0) >= plant.horizon and self.start in (None, "cold"):
+        if steps.get("delay", 0) >= plant.finite_horizon and self.start in (None, "cold"):
             link = Loss(rate=1.0)  # nothing is seen within the episode
         period = n if self.by_period else None if self.period_ms is None else n * self.period_ms
         return ImpairedMDP(plant, link.with_period(period), start=self.start, actuation=self.actuation)

@@ -1,7 +1,7 @@
 """The explorer in the documentation: its picture, and one exported page.
 
-    python docs/scripts/explorer.py picture docs/explorer.png     a real page in headless Chromium, light, 1,300 pixels wide
-    python docs/scripts/explorer.py page site/explorer.html       the sensing chain, without a server
+python docs/scripts/explorer.py picture docs/explorer.png     a real page in headless Chromium, light, 1,300 pixels wide
+python docs/scripts/explorer.py page site/explorer.html       the sensing chain, without a server
 """
 
 from __future__ import annotations

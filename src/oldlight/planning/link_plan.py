@@ -65,7 +65,7 @@ class LinkPlan:
         self.mdp, self.automaton = mdp, automaton
         self.limit = default_limit() if max_bytes is None else max_bytes
         self.kept, self.number = np.unique(distinct_actions(mdp), return_inverse=True)
-        small = mdp if len(self.kept) == mdp.n_actions else _with_actions(mdp, self.kept)
+        small = mdp if len(self.kept) == mdp.n_actions else with_actions(mdp, self.kept)
         self.plant = Plant(small, initial=initial, pending=tuple(int(self.number[a]) for a in pending))
         self.error = merging_error(automaton.merging, mdp.rewards)
         self.tables: AgeTables | None = None
@@ -247,7 +247,7 @@ def plan_link(
     return plan.run(tolerance, seconds, depth)
 
 
-def _with_actions(mdp: TabularMDP, kept: NDArray[np.int64]) -> TabularMDP:
+def with_actions(mdp: TabularMDP, kept: NDArray[np.int64]) -> TabularMDP:
     P = mdp.transitions[0][:, kept] if mdp.stationary_transitions else mdp.transitions[:, :, kept]
     R = mdp.rewards[0][:, kept] if mdp.stationary_rewards else mdp.rewards[:, :, kept]
     return TabularMDP(P, R, horizon=mdp.finite_horizon, initial=mdp.initial)

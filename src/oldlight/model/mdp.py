@@ -26,8 +26,10 @@ from numpy.typing import ArrayLike, NDArray
 
 from oldlight import checks, files
 from oldlight.model import readers as tables
+from oldlight.model.transitions import stored
 
 Floats = NDArray[np.float64]
+LONGEST = 10**6  # steps of an episode
 
 
 class TabularMDP:
@@ -35,8 +37,10 @@ class TabularMDP:
 
     Parameters
     ----------
-    transitions : array_like, shape (S, A, S) or (H, S, A, S)
-        Probability of each next state: of a stationary process, or one for each step. Rows sum to one.
+    transitions : array_like, shape (S, A, S) or (H, S, A, S), or sparse
+        Probability of each next state: of a stationary process, or one for each step. Rows sum to one. Sparse: a scipy.sparse matrix
+        (S·A × S) with the rows s·A + a, a list of A matrices (S × S), a list of H of either, or
+        ``{"s": .., "a": .., "s2": .., "p": ..}``, a successor for each entry (see `oldlight.model.transitions`).
     rewards : array_like, shape (S, A) or (H, S, A)
         Any numbers whose sums over an episode are finite.
     horizon : int
@@ -57,18 +61,21 @@ class TabularMDP:
     TabularMDP(S=2, A=2, H=3, stationary)
     >>> mdp.transitions.shape, mdp.rewards.shape
     ((3, 2, 2, 2), (3, 2, 2))
+    >>> from scipy.sparse import csr_array
+    >>> ol.TabularMDP([csr_array([[1, 0], [0, 1]]), csr_array([[0, 1], [1, 0]])], mdp.rewards[0], horizon=3)  # one for each action
+    TabularMDP(S=2, A=2, H=3, stationary, sparse)
     """
 
-    transitions: Floats  # [h, s, a, s2]
     rewards: Floats  # [h, s, a]
     initial: Floats  # [s]
     horizon: int
     n_states: int
     n_actions: int
+    sparse: bool
 
     def __init__(
         self,
-        transitions: ArrayLike,
+        transitions: ArrayLike | Any,
         rewards: ArrayLike,
         *,
         horizon: int,
@@ -77,32 +84,21 @@ class TabularMDP:
         actions: Sequence[str] | None = None,
         truncation_error: float = 0.0,
     ) -> None:
-        H = checks.whole("horizon", horizon, least=1)
-        P, R = checks.numbers("transitions", transitions), checks.numbers("rewards", rewards)
-        if P.ndim not in (3, 4):
-            raise ValueError(f"transitions has shape {P.shape}; expected (S, A, S) or (H, S, A, S)")
-        S, A = P.shape[-3], P.shape[-2]
-        if P.shape[-1] != S:
-            raise ValueError(
-                f"transitions has shape {P.shape}: {S} states on axis {P.ndim - 3} but {P.shape[-1]} on the last axis; "
-                "the axes are (s, a, s'), after an optional step axis"
-            )
-        if P.ndim == 4 and P.shape[0] != H:
-            raise ValueError(f"transitions has {P.shape[0]} steps on its first axis, expected horizon = {H}")
+        H = _horizon(horizon)
+        R = checks.numbers("rewards", rewards)
+        P = self._stored = stored(transitions, H, R.shape)
+        S, A = P.n_states, P.n_actions
         if R.shape not in ((S, A), (H, S, A)):
             raise ValueError(f"rewards has shape {R.shape}; expected {(S, A)} or {(H, S, A)} to fit the transitions")
         self.horizon = H
         self.n_states = S
         self.n_actions = A
-        self.stationary_transitions, self.stationary_rewards = P.ndim == 3, R.ndim == 2
-        axes = ("s", "a", "s'") if P.ndim == 3 else ("h", "s", "a", "s'")
-        P = checks.frozen(checks.probability_rows("transitions", P, axes))
+        self.sparse, self.stationary_transitions, self.stationary_rewards = P.sparse, P.stationary, R.ndim == 2
         R = checks.frozen(checks.finite_array("rewards", R, ("s", "a") if R.ndim == 2 else ("h", "s", "a")))
         largest = np.abs(R).max(axis=(-2, -1))  # of each step, or of all
         with np.errstate(over="ignore"):
             _check_sums(R, float(largest.sum() if R.ndim == 3 else H * largest), f"{H} steps")
-        self.stationary = P.ndim == 3 and R.ndim == 2
-        self.transitions = np.broadcast_to(P, (H, S, A, S))
+        self.stationary = P.stationary and R.ndim == 2
         self.rewards = np.broadcast_to(R, (H, S, A))
         if initial is None:
             rho = np.full(S, 1.0 / S)
@@ -116,7 +112,48 @@ class TabularMDP:
         self.truncation_error = checks.real("truncation_error", truncation_error)
         if self.truncation_error < 0:
             raise ValueError(f"truncation_error is {self.truncation_error:.12g}, expected a number ≥ 0")
+        self._cache: dict[Any, Any] = {}  # what others make of the transitions once, by step
         self._sealed = True
+
+    @property
+    def transitions(self) -> Floats:
+        """P[h, s, a, s2]. Of a sparse process the array is made on request, and refused where it is large: use `matrix`."""
+        return self._stored.dense(self.horizon)
+
+    def matrix(self, h: int = 0) -> Any:
+        """P_h with the rows s·A + a, shape (S·A, S): an array, or a `scipy.sparse.csr_array` if the process is `sparse`.
+
+        Products with it are all that planning needs: ``(mdp.matrix(h) @ v).reshape(S, A)`` is the mean of v after a step from (s, a), and
+        ``b @ mdp.matrix(h)[a::A]`` the law of the next state after action a in a state with the law b.
+        """
+        if not 0 <= h < self.horizon:
+            raise IndexError(f"h is {h}, expected a step in 0..{self.horizon - 1}")
+        return self._stored.matrix(h)
+
+    def advanced(self, b: Floats, h: int, a: int) -> Floats:
+        """b P_a: the law of s_{h+1} when s_h has the law b, axes (.., s), and action a is done."""
+        step = self._stored.matrix(h)[a :: self.n_actions]
+        return np.asarray(b @ step)
+
+    def expected(self, v: Floats, h: int) -> Floats:
+        """P V: the mean of v, axes (s2, ..), after a step from (s, a); axes (s, a, ..)."""
+        found = np.asarray(self._stored.matrix(h) @ v.reshape(self.n_states, -1))
+        return found.reshape(self.n_states, self.n_actions, *v.shape[1:])
+
+    def row(self, h: int, s: int, a: int) -> tuple[NDArray[Any], Floats]:
+        """The states that follow (s, a) at step h, and their probabilities."""
+        matrix, i = self._stored.matrix(h), s * self.n_actions + a
+        if self.sparse:
+            part = slice(matrix.indptr[i], matrix.indptr[i + 1])
+            return matrix.indices[part], matrix.data[part]
+        found = np.flatnonzero(matrix[i])
+        return found, matrix[i, found]
+
+    @property
+    def nbytes(self) -> int:
+        """Memory that the transitions and rewards take, in bytes."""
+        rewards = self.rewards[:1] if self.stationary_rewards else self.rewards
+        return self._stored.nbytes + int(rewards.nbytes)
 
     def __setattr__(self, name: str, value: object) -> None:
         if getattr(self, "_sealed", False):
@@ -130,7 +167,7 @@ class TabularMDP:
         self.__init__(**state)  # type: ignore[misc]
 
     def __repr__(self) -> str:
-        kind = "stationary" if self.stationary else "per-step"
+        kind = ("stationary" if self.stationary else "per-step") + (", sparse" if self.sparse else "")
         return f"TabularMDP(S={self.n_states}, A={self.n_actions}, H={self.horizon}, {kind})"
 
     def __eq__(self, other: object) -> bool:
@@ -139,7 +176,7 @@ class TabularMDP:
         return (
             (self.horizon, self.states, self.actions) == (other.horizon, other.states, other.actions)
             and self.truncation_error == other.truncation_error
-            and np.array_equal(self.transitions, other.transitions)
+            and self._stored.same(other._stored)
             and np.array_equal(self.rewards, other.rewards)
             and np.array_equal(self.initial, other.initial)
         )
@@ -149,7 +186,7 @@ class TabularMDP:
     def _parts(self) -> dict[str, Any]:
         """The constructor's arguments, without the repeated step axis."""
         return {
-            "transitions": self.transitions[0] if self.stationary_transitions else self.transitions,
+            "transitions": self._stored.argument(),
             "rewards": self.rewards[0] if self.stationary_rewards else self.rewards,
             "horizon": self.horizon,
             "initial": self.initial,
@@ -285,6 +322,16 @@ class TabularMDP:
         with files.reading(f"{text_path} with {source.name}", "process file"):
             parts |= {key: head[key] for key in ("states", "actions", "truncation_error") if key in head}
             return cls(**parts, horizon=H)
+
+
+def _horizon(horizon: Any) -> int:
+    H = checks.whole("horizon", horizon, least=1)
+    if H > LONGEST:
+        raise checks.TooLarge(
+            f"horizon is {H:,}: an episode may have {LONGEST:,} steps, since a plan has an entry for each of them. A process that runs for "
+            "ever has no horizon: TabularMDP.discounted(..., discount=u, tolerance=e) cuts it off where the rest cannot matter"
+        )
+    return H
 
 
 def _head(path: Path) -> dict[str, Any]:

@@ -22,6 +22,11 @@ LINKS: list[Any] = [
     ol.StochasticDelay([0.6, 0.4], first=[0.5, 0.5]),
     ol.Lossy(ol.GeometricDelay(0.7), rate=0.2),
 ]
+QUICK = [
+    link
+    for link in LINKS
+    if not isinstance(link, ol.HiddenLink | ol.Lossy) and link != ol.BurstyLoss(0.3, 0.4, 0.9, 0.2)
+]
 WIDE = (ol.HiddenLink,)  # laws of a hidden mode are merged: the certificate is wider
 
 

@@ -9,18 +9,19 @@ import numpy as np
 import pytest
 
 import oldlight as ol
-from forever_cases import LINKS, WIDE, names, naming
+from forever_cases import LINKS, QUICK, names, naming
 from oldlight.control import Controller
 
-STEPS = 40
+STEPS = 20
 
 
 @pytest.mark.parametrize("link", LINKS, ids=names)
 def test_played_it_earns_what_was_certified(link: Any, tmp_path: Path) -> None:
     """Five half-widths of the mean return, and what the steps that are not played can earn."""
-    problem = ol.ImpairedMDP(naming(discount=0.8), link, actuation=1, pending=[2])
-    found = ol.solve(problem, tolerance=1e-3)
-    played = ol.simulate(problem, found.policy, 3_000, seed=1, steps=STEPS)
+    late: Any = {"actuation": 1, "pending": [2]} if link in QUICK else {}
+    problem = ol.ImpairedMDP(naming(discount=0.8), link, **late)
+    found = ol.solve(problem, tolerance=1e-2)
+    played = ol.simulate(problem, found.policy, 1_000, seed=1, steps=STEPS)
     rest = 0.8**STEPS * 1.2 / 0.2
     assert abs(played.mean - found.value) <= 2.6 * played.half_width + rest + (found.upper - found.lower)
     again = ol.load_policy(found.policy.save(tmp_path / "plan.npz"))  # type: ignore[attr-defined]
@@ -32,14 +33,12 @@ def test_played_it_earns_what_was_certified(link: Any, tmp_path: Path) -> None:
 def test_a_controller_does_what_the_policy_does(link: Any, tmp_path: Path) -> None:
     """The messages of played episodes, step by step; the controller comes from a file."""
     problem = ol.ImpairedMDP(naming(average=True), link)
-    found = ol.solve(problem, tolerance=1e-3)
+    found = ol.solve(problem, tolerance=1e-2)
     controller = Controller.load(Controller(problem, found.policy).save(tmp_path / "plant.npz"))
     assert controller.loss_bound == pytest.approx(found.upper - found.lower)
-    if (
-        isinstance(link, (*WIDE, ol.HeldLag))
-        or found.policy.true_link is not None
-        or not found.policy.automaton.tells_by_age
-    ):  # type: ignore[attr-defined]
+    policy: Any = found.policy
+    announced = problem.has_delay_law and problem.loss is None  # losses are told, other news are of before the episode
+    if policy.true_link is not None or not (announced or policy.automaton.tells_by_age):
         for _ in range(300):
             assert 0 <= controller.act() < 3
         return
@@ -82,7 +81,7 @@ def test_a_warm_controller() -> None:
 def test_average_returns_are_per_step() -> None:
     problem = ol.ImpairedMDP(naming(average=True), ol.ConstantDelay(1))
     found = ol.solve(problem)
-    played = ol.simulate(problem, found.policy, 500, seed=0, steps=400)
+    played = ol.simulate(problem, found.policy, 100, seed=0, steps=400)
     assert abs(played.mean - found.value) <= 2.6 * played.half_width + 2 * 1.2 / 400
 
 
@@ -93,8 +92,8 @@ NEEDS_STEPS: dict[str, Any] = {
     "Layout.of": lambda p, _: ol.Layout.of(p),
     "proposition4": lambda p, _: ol.gap(p).proposition4,
     "open_loop": lambda p, _: _heuristics().open_loop(p),
-    "replay": lambda p, _: ol.replay(p, ol.solve(p).policy, ol.wifi(), period_ms=20, episodes=2, seed=0),
-    "run_testbed": lambda p, _: ol.run_testbed(p, ol.solve(p).policy, episodes=1),
+    "replay": lambda p, _: ol.replay(p, ol.solve(p).policy, _recording(), period_ms=20, episodes=2),
+    "run_testbed": lambda p, _: ol.run_testbed(p, ol.solve(p).policy, episodes=2),
     "augmented": lambda p, _: _augmented().augmented(p),
     "past_reward": lambda p, _: _augmented().past_reward(p),
     "problem.horizon": lambda p, _: p.horizon,
@@ -106,6 +105,10 @@ def _heuristics() -> Any:
     from oldlight.planning import heuristics
 
     return heuristics
+
+
+def _recording() -> ol.Trace:
+    return ol.Trace([12.0] * 50, sent_ms=20.0 * np.arange(50))
 
 
 def _augmented() -> Any:

@@ -43,7 +43,7 @@ class StationaryPolicy(PolicyOfNodes):
     automaton : ChannelAutomaton
         The closed link that was planned for.
     arrays : dict of arrays
-        transitions (S, A, S), rewards (S, A), initial (S,), number (A,) and kept: as in `LinkPolicy`; numbers: depth, reach, rest and whether the
+        transitions (S, A, S), or (0, A, 0) where no law is ever needed, rewards (S, A), initial (S,), number (A,) and kept: as in `LinkPolicy`; numbers: depth, reach, rest and whether the
         delays only grow; bounds: discount (1 for the average), lower and upper value; blocks (B, 4): node, length, place of its actions, row of its
         expectations or −1; actions; expectations (E, S, queues); roots (.., 3): time, node, place of its root_actions.
     true_link : ChannelAutomaton, optional
@@ -58,7 +58,7 @@ class StationaryPolicy(PolicyOfNodes):
         self.depth, self.reach, self.rest, growing = (int(x) for x in arrays["numbers"])
         self.growing = bool(growing)
         self.discount, self.lower, self.upper = arrays["bounds"].tolist()
-        self._few = len(arrays["kept"])
+        self._few, self.beyond = len(arrays["kept"]), len(arrays["expectations"]) > 0
         self._number: list[int] = arrays["number"].tolist()
         self._kept: list[int] = arrays["kept"].tolist()
         self.nodes: dict[Any, int] = {name: n for n, name in enumerate(automaton.nodes)}
@@ -88,7 +88,7 @@ class StationaryPolicy(PolicyOfNodes):
             if place < 0:
                 place = next((p for (h, _), p in self._roots.items() if h == L), -1)
             return self._kept[int(arrays["root_actions"][place + self._code(queue)])] if place >= 0 else self.rest
-        if self.reach < L and (state is None or L > D):
+        if (self.reach < L or not self.beyond) and (state is None or L > D):
             return self.rest
         place, row = self._block(n, min(L, D))
         if state is not None and L <= D:
@@ -196,7 +196,7 @@ class StationaryPolicy(PolicyOfNodes):
         kept = held.array(f"{prefix}kept", "iu", (None,))
         arrays = {
             "rewards": R,
-            "transitions": held.array(f"{prefix}transitions", "f", (S, A, S)),
+            "transitions": held.array(f"{prefix}transitions", "f", (S, A, S), (0, A, 0)),
             "initial": held.array(f"{prefix}initial", "f", (S,)),
             "kept": kept,
             "number": held.array(f"{prefix}number", "iu", (A,)),

@@ -27,6 +27,7 @@ from oldlight.checks import TooLarge
 from oldlight.model.information import Information, current, settled_late
 from oldlight.model.policies import MarkovPolicy, Policy, TablePolicy
 from oldlight.model.problem import ImpairedMDP
+from oldlight.model.successors import all_successors
 from oldlight.planning import Solution, solve
 from oldlight.planning.evaluation import unimpaired, visits
 from oldlight.planning.heuristics import full_information
@@ -35,25 +36,25 @@ Floats = NDArray[np.float64]
 Measure = dict[Information, float]
 
 
-def value_lost(problem: ImpairedMDP, before: float, after: float) -> float:
-    """before − after, two values of one process; 0 where it is negative by no more than the rounding of both can make it.
+def rounding(problem: ImpairedMDP) -> float:
+    """How far the difference of two values of one process can be off by rounding.
 
     With n the most successors of a pair (s, a) or states of the start, a value is found by at most H + 1 sums of n products, one inside the
     other, of numbers up to M = Σ_h max|r_h|, and beliefs by as many again. Each sum is off by at most (n + 2)·(ε/2)·M, ε the distance from 1
     to the next larger number, so the two values together by at most 2·ε·(H + 1)·(n + 2)·M.
     """
-    difference = before - after
-    if difference >= 0:
-        return difference
     mdp = problem.mdp
     if problem.forever:  # lower bounds, each within the tolerance of `solve`
-        largest = float(np.abs(mdp.rewards).max())
-        return 0.0 if difference >= -1e-6 * largest / (1.0 - (mdp.discount or 0.0)) else difference
-    P = mdp.transitions[:1] if mdp.stationary_transitions else mdp.transitions
-    n = max(int(np.count_nonzero(P, axis=-1).max()), int(np.count_nonzero(problem.initial)))
+        return 1e-6 * float(np.abs(mdp.rewards).max()) / (1.0 - (mdp.discount or 0.0))
+    n = max(*(step.width for step in all_successors(mdp)), int(np.count_nonzero(problem.initial)))
     largest = float(np.abs(mdp.rewards).max(axis=(1, 2)).sum())
-    rounding = 2 * float(np.finfo(np.float64).eps) * (mdp.finite_horizon + 1) * (n + 2) * largest
-    return 0.0 if difference >= -rounding else difference
+    return 2 * float(np.finfo(np.float64).eps) * (mdp.finite_horizon + 1) * (n + 2) * largest
+
+
+def value_lost(problem: ImpairedMDP, before: float, after: float) -> float:
+    """before − after, two values of one process; 0 where it is negative by no more than the rounding of both can make it."""
+    difference = before - after
+    return 0.0 if -rounding(problem) <= difference < 0 else difference
 
 
 @dataclass(frozen=True)
@@ -271,7 +272,7 @@ def hidden_visits(problem: ImpairedMDP, policy: MarkovPolicy, max_states: int) -
                             met += info not in measures[h]
                             measures[h][info] = measures[h].get(info, 0.0) + mass
             level = {
-                (*queue, a): chosen @ problem.transitions_at(h)[:, a, :]
+                (*queue, a): problem.mdp.advanced(chosen, max(h, 0), a)
                 for queue, vector in level.items()
                 for a, chosen in acts(h, vector)
             }
@@ -288,7 +289,7 @@ def hidden_visits(problem: ImpairedMDP, policy: MarkovPolicy, max_states: int) -
             if seen[t] > 0:
                 for s in np.flatnonzero(b).tolist():
                     spread(t, s, b[s] * np.eye(S)[s], weights)
-            b = np.asarray(sum(chosen @ problem.transitions_at(t)[:, a] for a, chosen in acts(t, b)))
+            b = np.asarray(sum(problem.mdp.advanced(chosen, t, a) for a, chosen in acts(t, b)))
         return measures
 
     if warmup:
@@ -316,7 +317,7 @@ def hidden_visits(problem: ImpairedMDP, policy: MarkovPolicy, max_states: int) -
                 for k in range(1 if warmup else pmf.shape[-1]):
                     p = np.ones(S) if warmup else pmf[:, a, k]
                     to = 0 if warmup else min(column + k, law.longest_delay)
-                    following[:, to] += (chosen * p) @ problem.transitions_at(t)[:, a, :]
+                    following[:, to] += problem.mdp.advanced(chosen * p, max(t, 0), a)
         mu = following
     return measures
 

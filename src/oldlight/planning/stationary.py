@@ -29,7 +29,7 @@ from oldlight.model.mdp import TabularMDP
 from oldlight.model.problem import ImpairedMDP
 from oldlight.model.stationary_policy import StationaryPolicy
 from oldlight.planning.delay import action_type
-from oldlight.planning.link_plan import distinct_actions
+from oldlight.planning.link_plan import distinct_actions, with_actions
 from oldlight.planning.solution import Solution, Work
 from oldlight.planning.stationary_tables import EndlessPlant, EndlessTables
 from oldlight.planning.stationary_walk import END, PolicyChain, chain_value, silence
@@ -80,9 +80,7 @@ class ForeverPlan:
         mdp = problem.mdp
         self.scale = scale_of(mdp)
         self.kept, self.number = np.unique(distinct_actions(mdp), return_inverse=True)
-        small = mdp if len(self.kept) == mdp.n_actions else mdp.replace(
-            transitions=mdp.transitions[0][:, self.kept], rewards=mdp.rewards[0][:, self.kept], actions=None
-        )  # fmt: skip
+        small = mdp if len(self.kept) == mdp.n_actions else with_actions(mdp, self.kept)
         pending = tuple(int(self.number[a]) for a in problem.pending)
         self.plant = EndlessPlant(small, problem.initial, pending)
         self.lower, self.upper = -np.inf, np.inf
@@ -128,8 +126,8 @@ class ForeverPlan:
         least, u = self._size(depth), self.plant.discount
         if u**depth < FAINT:
             raise ValueError(
-                f"discount is {u:.12g}, and an action shows {depth} steps later at the earliest, when {u**depth:.3g} of a reward is left; a process that "
-                "soon over is planned by its first steps: mdp.replace(horizon=H)"
+                f"discount is {u:.12g}, and an action shows {depth} steps later at the earliest, when {u**depth:.3g} of a reward is left; what is "
+                "over so soon is planned by its first steps: mdp.replace(horizon=H)"
             )
         if first and 24 * least > self.limit:
             raise self._too_large(depth, least)
@@ -205,7 +203,7 @@ class ForeverPlan:
             reach = D + silence(automaton, made.discount, LONGEST, small)
         width = max(len(self.kept) ** D, 1)
         arrays: dict[str, NDArray[Any]] = {
-            "transitions": np.array(mdp.transitions[0]), "rewards": np.array(mdp.rewards[0]), "initial": np.array(problem.initial),
+            "transitions": np.array(mdp.transitions[0]) if beyond else np.zeros((0, mdp.n_actions, 0)), "rewards": np.array(mdp.rewards[0]), "initial": np.array(problem.initial),
             "number": self.number, "kept": self.kept, "numbers": np.array([D, reach, int(self.kept[self._rest()]), int(here.growing)]),
             "bounds": np.array([made.discount, self.lower, self.upper]), "blocks": np.array(blocks), "actions": made.actions,
             "roots": np.array(roots, dtype=np.int64).reshape(-1, 3), "root_actions": np.concatenate(flat),
@@ -223,7 +221,7 @@ class ForeverPlan:
             for _ in range(60):
                 total, b, weight = (
                     total + weight * float(b @ mdp.rewards[0, :, a]),
-                    b @ mdp.transitions[0, :, a],
+                    mdp.advanced(b, 0, a),
                     weight * u,
                 )
             if total > best + 1e-12 * self.scale:
@@ -260,7 +258,7 @@ def _deeper(before: EndlessTables, made: EndlessTables) -> Floats:
     tables, u = before.split(before.value), before.discount
     mdp = made.plant.mdp
     S, A = mdp.n_states, mdp.n_actions
-    P, R, out = mdp.transitions[0].reshape(S * A, S), mdp.rewards[0], []
+    P, R, out = mdp.matrix(0), mdp.rewards[0], []
     for block in made.layers.blocks[0]:
         n = names.get(made.automaton.nodes[block.node], -1)
         i = known.get((n, block.length))
@@ -339,8 +337,8 @@ def forever_value(
         factor = 1.0 if mdp.discount is None else 1.0 - mdp.discount
         reach = link.longest + silence(link, 1.0 if mdp.discount is None else mdp.discount, LONGEST, 1e-10 * factor)
     stops = mdp.discount is not None and not isinstance(policy, StationaryPolicy)
-    P, r = mdp.transitions[0], mdp.rewards[0]
-    chain = PolicyChain(P, r, link, choose, reach, rest, growing, waits, stops, max_states)
+    r = mdp.rewards[0]
+    chain = PolicyChain(mdp, link, choose, reach, rest, growing, waits, stops, max_states)
     made = chain.run(beginnings(problem, link), problem.initial)
     if made is None:
         return None
@@ -375,16 +373,16 @@ class ForeverQ:
         known = policy.of_node(info)
         queue, n, D = known.queue, policy.nodes.get(known.node, -1), policy.depth
         mdp = problem.mdp
-        P, R, u = mdp.transitions[0], mdp.rewards[0], made.discount
+        R, u = mdp.rewards[0], made.discount
         b = problem.initial if known.t is None else np.eye(problem.n_states)[known.state]
         beyond = max(len(queue) - D, 0)
         for a in queue[:beyond]:
-            b = b @ P[:, a]
+            b = mdp.advanced(b, 0, a)
         last = queue[beyond:]
         few = made.values_at(n, b, tuple(int(self.plan.number[a]) for a in last), known.t is None and not beyond)
         earned, weight = 0.0, 1.0
         for a in last:
-            earned, b, weight = earned + weight * float(b @ R[:, a]), b @ P[:, a], weight * u
+            earned, b, weight = earned + weight * float(b @ R[:, a]), mdp.advanced(b, 0, a), weight * u
         out = (few[self.plan.number] - earned) / weight if weight > 0 else b @ R
         h = len(queue)
         if known.t is None and h < problem.actuation:

@@ -53,13 +53,12 @@ class EndlessPlant(Plant):
 
     def __init__(self, mdp: TabularMDP, initial: Floats, pending: tuple[int, ...]) -> None:
         super().__init__(mdp, initial=initial, pending=pending)
-        self.discount = 1.0 if mdp.discount is None else mdp.discount
+        u = self.discount = 1.0 if mdp.discount is None else mdp.discount
+        plain = super().successors(0)
+        self._each = dataclasses.replace(plain, matrix=u * plain.matrix, weight=u * plain.weight)
 
     def successors(self, t: int) -> Successors:
-        if 0 not in self._cache:
-            plain, u = super().successors(0), self.discount
-            self._cache[0] = dataclasses.replace(plain, matrix=u * plain.matrix, weight=u * plain.weight)
-        return self._cache[0]
+        return self._each
 
     def rewards(self, t: int) -> Floats:
         each: Floats = self.mdp.rewards[0]
@@ -242,7 +241,7 @@ class EndlessTables(AgeTables):
         """The same after a warm start with a constant delay: steps before 0 neither earn nor are discounted; all queues are alike."""
         S, A = self.layers.n_states, self.layers.n_actions
         node = next(i for i, b in enumerate(self.layers.blocks[0]) if b.length == delay)
-        P, Y, W = self.plant.mdp.transitions[0].reshape(S * A, S), table[node], A ** (delay - 1)
+        P, Y, W = self.plant.mdp.matrix(0), table[node], A ** (delay - 1)
         for _ in range(delay):
             Y = (P @ Y).reshape(S, A, A, W).max(axis=2).transpose(0, 2, 1).reshape(S, -1)
         return np.asarray(Y.mean(axis=1))
@@ -286,12 +285,12 @@ class EndlessTables(AgeTables):
             arrival, wait, theta = self._parts(block, moves, up, up, chains)
         out = np.zeros(A)
         if arrival is not None:
-            r, P = self.plant.rewards(0), self.plant.successors(0).matrix.reshape(S, A, S)
+            r, mdp, u = self.plant.rewards(0), self.plant.mdp, self.discount
             if L == 0:
-                out += theta * (b @ (r + P @ arrival[:, 0]))
+                out += theta * (b @ (r + u * mdp.expected(np.ascontiguousarray(arrival[:, 0]), 0)))
             else:
-                ahead = float(b @ r[:, queue[0]]) + (b @ P[:, queue[0]]) @ arrival[:, code // A :: W][:, :A]
-                out += theta * ahead
+                after = u * mdp.advanced(b, 0, queue[0])
+                out += theta * (float(b @ r[:, queue[0]]) + after @ arrival[:, code // A :: W][:, :A])
         if wait is not None:
             out += (1.0 - theta) * (b @ wait.reshape(S, A, -1)[:, :, code])
         return out

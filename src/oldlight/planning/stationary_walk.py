@@ -25,6 +25,7 @@ from numpy.typing import NDArray
 
 from oldlight.model.channels.automaton import NOTHING_NEWER, ChannelAutomaton
 from oldlight.model.link_information import LinkInformation
+from oldlight.model.mdp import TabularMDP
 from oldlight.planning.stationary_tables import Extrapolation
 
 Floats = NDArray[np.float64]
@@ -38,13 +39,12 @@ Choice = Callable[
 
 @dataclass
 class PolicyChain:
-    """The chain of `choose` on a process (P[s, a, s2], R[s, a]) behind a closed automaton.
+    """The chain of `choose` on a process behind a closed automaton.
 
     growing: beyond `reach` the agent rests for ever. stops: the chain ends there, in state `end` that keeps to itself. waits: whether the policy is told how long nothing newer has come.
     """
 
-    P: Floats
-    R: Floats
+    mdp: TabularMDP
     link: ChannelAutomaton
     choose: Choice
     reach: int
@@ -56,13 +56,14 @@ class PolicyChain:
     number: dict[Any, int] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
-        self._by_action = [np.ascontiguousarray(self.P[:, a]) for a in range(self.P.shape[1])]
+        A, matrix = self.mdp.n_actions, self.mdp.matrix(0)
+        self._by_action = [matrix[a::A] if self.mdp.sparse else np.ascontiguousarray(matrix[a::A]) for a in range(A)]
+        self.R = self.mdp.rewards[0]
         self._todo: list[tuple[Any, list[Floats]]] = []
         self._rows: list[int] = []
         self._columns: list[int] = []
         self._mass: list[float] = []
         self._reward: list[float] = []
-        self._eye = np.eye(len(self.R))
         self.full = False
 
     def run(
@@ -106,7 +107,7 @@ class PolicyChain:
         """The place of an information state, with the laws of the states of steps t, t + 1, .. up to now."""
 
         def laws() -> list[Floats]:
-            out = [self._initial if s < 0 else self._eye[s]]
+            out = [self._initial if s < 0 else _corner(s, len(self.R))]
             for a in queue:
                 out.append(out[-1] @ self._by_action[a])
             return out
@@ -142,7 +143,7 @@ class PolicyChain:
 
     def _rests(self, i: int, n: int, s: int, queue: tuple[int, ...]) -> None:
         d, longer = len(queue), (*queue, self.rest)
-        laws = [self._eye[s]]
+        laws = [_corner(s, len(self.R))]
         for a in longer:
             laws.append(laws[-1] @ self._by_action[a])
         self._reward[i] = float(laws[d] @ self.R[:, self.rest])
@@ -168,6 +169,12 @@ class PolicyChain:
         self._rows.append(i)
         self._columns.append(j)
         self._mass.append(p)
+
+
+def _corner(s: int, S: int) -> Floats:
+    b = np.zeros(S)
+    b[s] = 1.0
+    return b
 
 
 def _same(laws: list[Floats]) -> list[Floats]:

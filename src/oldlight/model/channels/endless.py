@@ -20,6 +20,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Hashable
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import Any
 
 import numpy as np
@@ -30,12 +31,12 @@ from oldlight.model.channels.capped_link import CappedLink
 from oldlight.model.channels.channel import Channel
 from oldlight.model.channels.delays import CappedDelay, DelayChannel, StochasticDelay
 from oldlight.model.channels.in_order import in_order_automaton, independent_of_the_process
-from oldlight.model.channels.losses import BurstyLoss, Loss, LossChannel, Lossy
+from oldlight.model.channels.losses import Loss, LossChannel, Lossy
 
 TRIES = (24, 96, 384, 1536)  # horizons within which an automaton may close
 MANY = 3_000  # nodes of a closed automaton that is planned as it is
-FEW_LAWS = 150  # laws of a hidden mode that are kept apart, at most
-MERGING = (0.0, 1e-6, 1e-4, 1e-3, 1e-2, 0.1, 1.0)
+FEW_LAWS = 100  # laws of a hidden mode that are kept apart, at most
+MERGING = (0.0, 1e-5, 1e-3, 1e-2, 0.1, 1.0)
 
 
 @dataclass(frozen=True, eq=False)
@@ -76,10 +77,10 @@ def check_endless(channel: Channel, n_states: int, n_actions: int) -> None:
     loss, delay = channel.loss, channel.delay
     while isinstance(delay, CappedDelay):
         delay = delay.channel
-    rates = loss.seen if isinstance(loss, Loss) else 1.0
-    if isinstance(rates, tuple):
+    rates = np.asarray(loss.seen) if isinstance(loss, Loss) else None if loss is None else _rates(loss)
+    if rates is not None and rates.ndim and (rates != rates[0]).any():
         raise ValueError(
-            f"{channel!r} has an arrival probability for each of {len(rates)} steps, and the process runs for ever; give one for all, or "
+            f"{channel!r} has an arrival probability for each step, and the process runs for ever; give one for all, or "
             "cut the process: mdp.replace(horizon=H)"
         )
     if isinstance(delay, StochasticDelay) and delay.interarrival.ndim == 4 and len(delay.interarrival) > 1:
@@ -94,6 +95,7 @@ def check_endless(channel: Channel, n_states: int, n_actions: int) -> None:
         )
 
 
+@lru_cache(maxsize=64)
 def endless(channel: Channel, depth: int | None = None) -> EndlessLink:
     """The link of `channel` for ever; depth: where delays that only grow are capped."""
     if grows(channel):
@@ -123,7 +125,7 @@ def _unclosed(channel: Channel) -> TooLarge:
 def is_hidden(channel: Channel) -> bool:
     """May there be no end of laws of a hidden mode?"""
     loss: LossChannel | None = channel.loss if channel.has_delay_law else None
-    return hasattr(channel, "merged") or isinstance(loss, BurstyLoss)
+    return hasattr(channel, "merged") or (loss is not None and loss.modes(TRIES[0]) is not None)
 
 
 def _merged(channel: Channel) -> EndlessLink:
@@ -159,9 +161,11 @@ def _with_laws_merged(channel: Channel, n: int, merging: float) -> tuple[Channel
     return found, bursty, lambda: _revealed(bursty(), lambda node: node[:-1])
 
 
-def _bursty_true_link(known: ChannelAutomaton, loss: BurstyLoss) -> ChannelAutomaton:
+def _bursty_true_link(known: ChannelAutomaton, loss: LossChannel) -> ChannelAutomaton:
     """Nodes (node of the automaton, mode of the next step to settle): what happens, and what the merged laws make of it."""
-    to_bad, seen = (loss.to_bad, 1.0 - loss.to_good), (loss.seen_good, loss.seen_bad)
+    modes = loss.modes(known.horizon)
+    assert modes is not None
+    first, switch, seen = modes[0].tolist(), modes[1].tolist(), modes[2][0].tolist()
 
     def ticks(n: int, z: int, weight: float = 1.0) -> list[Tick]:
         out: list[Tick] = []
@@ -171,12 +175,12 @@ def _bursty_true_link(known: ChannelAutomaton, loss: BurstyLoss) -> ChannelAutom
                 out.append((weight * silent, (known.nodes[target], z), age, said))
                 continue
             p = weight * (1.0 - silent) * (seen[z] if said.arrived else 1.0 - seen[z])
-            for after, q in ((1, to_bad[z]), (0, 1.0 - to_bad[z])):
+            for after, q in enumerate(switch[z]):
                 out.append((p * q, (known.nodes[target], after), age))
         return out
 
     number = {name: n for n, name in enumerate(known.nodes)}
-    start = [tick for z, p in ((0, 1.0 - loss.bad), (1, loss.bad)) for tick in ticks(-1, z, p)]
+    start = [tick for z, p in enumerate(first) for tick in ticks(-1, z, p)]
     plain = [tick[:3] for tick in start]
     return ChannelAutomaton.explore(plain, lambda x: [tick[:3] for tick in ticks(number[x[0]], x[1])], known.horizon)
 
@@ -191,6 +195,12 @@ def _revealed(true_link: ChannelAutomaton, age_of: Callable[[Any], Hashable]) ->
         return [(p, names[target], age) for p, target, age in true_link.row(n)]
 
     return ChannelAutomaton.explore(ticks(-1), lambda name: ticks(row[name]), true_link.horizon)
+
+
+def _rates(loss: LossChannel) -> np.ndarray:
+    """The arrival probability of the first steps, in each mode."""
+    modes = loss.modes(TRIES[0])
+    return loss.arrival_probabilities(TRIES[0]) if modes is None else modes[2]
 
 
 def endless_merging_error(merging: float, rewards: np.ndarray, discount: float | None) -> float:

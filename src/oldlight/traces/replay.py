@@ -187,7 +187,7 @@ def replay(
     H = problem.horizon
     begins, at = starting_points(runs, H, trace.source, T)
     pick = np.arange(n) * len(begins) // n
-    player = _Player(problem, policy, runs)
+    player = Player(problem, policy, runs)
     number = seed_number(seed)
     parts = [player.play(begins[pick[i : i + CHUNK]], number, i // CHUNK) for i in range(0, n, CHUNK)]
     returns = np.concatenate([part[0] for part in parts])
@@ -237,8 +237,8 @@ def interval(returns: Floats, at: Floats, horizon: int) -> tuple[float, int]:
     return (widest, chosen) if widest >= 0 else (np.inf, horizon)
 
 
-class _Player:
-    """Plays episodes of one problem with one policy on one recording."""
+class Player:
+    """Plays episodes of one problem with one policy on one recording, or on runs of a link that were drawn."""
 
     def __init__(self, problem: ImpairedMDP, policy: Any, runs: list[Run]) -> None:
         if isinstance(policy, MarkovPolicy):

@@ -9,7 +9,7 @@ are replayed, channels are drawn, n episodes each; losses are not announced to a
 
     loss[i, j] = (what the plan for j earns on j) − (what the plan for i earns on j)
 
-has a narrower interval than either. Where j is a channel, its own plan is the best there is, and the loss is ≥ 0 but for the chance of the draw; on a recording
+has a narrower interval than either. Where j is a channel, its own plan is the best there is, and the loss is ≥ 0 but for sampling error; on a recording
 another plan may well do better, and then the loss is negative.
 """
 

@@ -188,7 +188,7 @@ def _planned(
 def _played(plan: _Planned, on: _Planned, seed: int) -> Floats:
     """The returns of a plan on the episodes of a link."""
     player = Player(plan.problem, plan.policy, on.runs)
-    parts = [player.play(on.begins[i : i + CHUNK], seed, i // CHUNK)[0] for i in range(0, len(on.begins), CHUNK)]
+    parts = [player.play(on.begins[i : i + CHUNK], seed, i // CHUNK).returns for i in range(0, len(on.begins), CHUNK)]
     return np.concatenate(parts)
 
 

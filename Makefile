@@ -1,6 +1,7 @@
 # make demo       set up and run the main job             make test       set up and run all tests, one process per core
 # make check      linters, import rules and tests          make check-all  the same and the tests that need torch
 # make coverage   which lines of Python the tests run      make bench      compare with other solvers
+# make docs       the site, into site/                     make docs-serve  the same, shown while you write
 PYTHON ?= python3
 VENV   := .venv
 BIN    := $(VENV)/bin
@@ -8,7 +9,7 @@ PIP    := $(BIN)/pip install --quiet --disable-pip-version-check
 TORCH  ?= torch==2.13.0
 CORES  ?= -n auto --dist worksteal
 
-.PHONY: demo test test-deep coverage lint check check-all bench clean
+.PHONY: demo test test-deep coverage lint docs docs-serve katex check check-all bench clean
 
 demo: $(VENV)/.studies
 	$(BIN)/oldlight paper --quick --out out/paper
@@ -28,7 +29,23 @@ lint: $(VENV)/.dev
 	$(BIN)/mypy
 	$(BIN)/lint-imports
 
-check: lint test
+docs: $(VENV)/.dev katex
+	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --quiet
+
+docs-serve: $(VENV)/.dev katex
+	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs serve
+
+KATEX := docs/assets/katex
+katex:  # the typesetter of formulas; without npm the pages show them as they are written
+	@if [ ! -d $(KATEX) ] && command -v npm >/dev/null; then \
+	    rm -rf $(KATEX).part && mkdir -p $(KATEX).part && \
+	    (cd $(KATEX).part && npm pack --silent katex@0.16 >/dev/null && tar -xzf katex-*.tgz) && \
+	    (cd $(KATEX).part/package/dist && mkdir kept && mv katex.min.css katex.min.js fonts kept) && \
+	    mv $(KATEX).part/package/dist/kept $(KATEX) || echo "KaTeX could not be had from npm; formulas stay as they are written"; \
+	    rm -rf $(KATEX).part; \
+	fi
+
+check: lint docs test
 
 check-all: check test-deep
 
@@ -59,5 +76,5 @@ $(VENV)/.deep: pyproject.toml $(VENV)/.dev
 	touch $@
 
 clean:
-	rm -rf $(VENV) .venv-rlberry out build dist .pytest_cache .mypy_cache .ruff_cache .import_linter_cache .hypothesis .coverage
+	rm -rf $(VENV) .venv-rlberry out build dist site $(KATEX) .pytest_cache .mypy_cache .ruff_cache .import_linter_cache .hypothesis .coverage
 	find . -name __pycache__ -type d -prune -exec rm -rf {} +

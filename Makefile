@@ -2,6 +2,7 @@
 # make check      linters, import rules and tests          make check-all  the same and the tests that need torch
 # make coverage   which lines of Python the tests run      make bench      compare with other solvers
 # make docs       the site, into site/                     make docs-serve  the same, shown while you write
+# make wheel      the wheel and the sdist, into dist/
 PYTHON ?= python3
 VENV   := .venv
 BIN    := $(VENV)/bin
@@ -9,7 +10,7 @@ PIP    := $(BIN)/pip install --quiet --disable-pip-version-check
 TORCH  ?= torch==2.13.0
 CORES  ?= -n auto --dist worksteal
 
-.PHONY: demo test test-deep coverage lint docs docs-serve katex check check-all bench clean
+.PHONY: demo test test-deep coverage lint docs docs-serve katex wheel check check-all bench clean
 
 demo: $(VENV)/.studies
 	$(BIN)/oldlight paper --quick --out out/paper
@@ -44,6 +45,9 @@ katex:  # the typesetter of formulas; without npm the pages show them as they ar
 	    mv $(KATEX).part/package/dist/kept $(KATEX) || echo "KaTeX could not be had from npm; formulas stay as they are written"; \
 	    rm -rf $(KATEX).part; \
 	fi
+
+wheel: $(VENV)/.dev
+	$(BIN)/python tools/release.py dist
 
 check: lint docs test
 

@@ -80,7 +80,11 @@ def build(out: Path, address: str = ADDRESS) -> list[Path]:
         found = []
         for what in ("build_sdist", "build_wheel"):
             done = subprocess.run(
-                [sys.executable, "-c", command, what, str(out.resolve())], cwd=tree, check=True, capture_output=True, text=True
+                [sys.executable, "-c", command, what, str(out.resolve())],
+                cwd=tree,
+                check=True,
+                capture_output=True,
+                text=True,
             )
             found.append(out / done.stdout.split()[-1])
     return found

@@ -54,7 +54,12 @@ def notebook(name: str) -> str:
     """The notebook of a guide, as text."""
     cells: list[dict[str, Any]] = []
     for i, (kind, text) in enumerate(cells_of(name)):
-        cell: dict[str, Any] = {"cell_type": kind, "id": f"{name}-{i}", "metadata": {}, "source": text.splitlines(keepends=True)}
+        cell: dict[str, Any] = {
+            "cell_type": kind,
+            "id": f"{name}-{i}",
+            "metadata": {},
+            "source": text.splitlines(keepends=True),
+        }
         if kind == "code":
             cell |= {"execution_count": None, "outputs": []}
         cells.append(cell)

@@ -72,7 +72,9 @@ def on_config(config: Any) -> Any:
         config.extra_css.append("assets/katex/katex.min.css")
         config.extra_javascript.insert(0, "assets/katex/katex.min.js")
     else:
-        print("formulas are not typeset: docs/assets/katex is missing (`make docs` takes it from npm where npm is installed)")
+        print(
+            "formulas are not typeset: docs/assets/katex is missing (`make docs` takes it from npm where npm is installed)"
+        )
     return config
 
 
@@ -112,13 +114,17 @@ def reference() -> list[tuple[str, str]]:
     grouped = {module for modules in GROUPS.values() for module in modules}
     missing = sorted(set(_exports.WHERE) - grouped)
     if missing or grouped - set(_exports.WHERE):
-        raise PluginError(f"docs/scripts/site.py: GROUPS and oldlight._exports.WHERE differ: {missing or sorted(grouped - set(_exports.WHERE))}")
+        raise PluginError(
+            f"docs/scripts/site.py: GROUPS and oldlight._exports.WHERE differ: {missing or sorted(grouped - set(_exports.WHERE))}"
+        )
     out = []
     for title, modules in GROUPS.items():
         names = [f"oldlight.{name}" for module in modules for name in _exports.WHERE[module]]
         out.append((f"api/{slug(title)}.md", page_of(title, names)))
     for title, package in PACKAGES.items():
-        out.append((f"api/{slug(title)}.md", page_of(title, [f"oldlight.{package}.{name}" for name in names_of(package)])))
+        out.append(
+            (f"api/{slug(title)}.md", page_of(title, [f"oldlight.{package}.{name}" for name in names_of(package)]))
+        )
     return out
 
 

@@ -44,7 +44,16 @@ def test_the_wheel_has_the_package_and_nothing_else(built: tuple[Path, Path]) ->
 def test_the_sdist_has_what_the_tests_and_pages_need(built: tuple[Path, Path]) -> None:
     with tarfile.open(built[0]) as sdist:
         names = {name.partition("/")[2] for name in sdist.getnames()}
-    for name in ("pyproject.toml", "README.md", "LICENSE", "CHANGELOG.md", "Makefile", "mkdocs.yml", "tests/oracle.py", "docs/links.md"):
+    for name in (
+        "pyproject.toml",
+        "README.md",
+        "LICENSE",
+        "CHANGELOG.md",
+        "Makefile",
+        "mkdocs.yml",
+        "tests/oracle.py",
+        "docs/links.md",
+    ):
         assert name in names
     assert names - {"PKG-INFO"} <= tracked() | {".gitignore"}
     assert not [name for name in names if re.search(r"(^|/)(site|out|runs|\.venv|__pycache__)/", name)]

@@ -19,6 +19,7 @@ from typing import Annotated, Any
 import typer
 
 from oldlight.cli import terminal
+
 from oldlight.cli import problems, studies, links  # isort: skip  (--help lists the commands in this order)
 from oldlight.cli.shared import app, tell
 

@@ -6,6 +6,7 @@ else is a defect: another exception, more than HANG seconds, more than the memor
 
 from __future__ import annotations
 
+import contextlib
 import io
 import tempfile
 import types
@@ -137,10 +138,15 @@ def warm_up() -> None:
     """Import and compile what the targets use, so that no input pays for it."""
     ol.solve(ol.ImpairedMDP(problem().mdp, "packets:0=.5,1=.5+loss:0.1"), tolerance=0.1)
     fuzzed_controller()
-    use_trace(TRACES[0].encode())
-    use_study(STUDY.encode())
-    for command in COMMANDS:
-        use_command(command.encode())
+    every: list[tuple[Callable[[bytes], None], tuple[str, ...]]] = [
+        (use_trace, TRACES),
+        (use_study, (STUDY,)),
+        (use_command, COMMANDS),
+    ]
+    for use, corpus in every:
+        for one in corpus:
+            with contextlib.suppress(ValueError, OSError, SystemExit):
+                use(one.encode())
 
 
 def use_channel(data: bytes) -> None:
@@ -176,7 +182,7 @@ def use_study(data: bytes) -> None:
 def use_trace(data: bytes) -> None:
     trace = ol.read_trace(file(data, "link.txt"))
     repr(trace)
-    trace.fit(20.0, horizon=20)
+    trace.fit(20.0, horizon=2)
 
 
 def archives(kind: str) -> Callable[[], tuple[bytes, ...]]:

@@ -40,7 +40,7 @@ class LinkOptions(TypedDict, total=False):
 class TabularSetup:
     """The keywords that all tabular environments share; see docs/envs.md.
 
-    channel: None (the state itself is seen), or a channel, in words or as data. start: "cold" or "warm". rewards: "immediate" or
+    channel: None (the state itself is seen), or a channel, as an object, text or data. start: "cold" or "warm". rewards: "immediate" or
     "delayed". actuation, pending: late actions. queue: how many actions are shown; None: all that can matter, at most 64.
     """
 

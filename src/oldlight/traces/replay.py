@@ -281,7 +281,7 @@ class _Player:
     def play(self, begins: Ints, seed: int, chunk: int) -> tuple[Floats, int]:
         """The returns of episodes that begin at these places, and how many decisions were on guessed states."""
         problem, H, n = self.problem, self.problem.horizon, len(begins)
-        luck, choice = (
+        moves, choice = (
             np.random.Generator(np.random.SFC64(np.random.SeedSequence(seed, spawn_key=(chunk, purpose)))).random(
                 (H, n)
             )
@@ -290,13 +290,13 @@ class _Player:
         view = self.view(begins)
         states, actions = np.zeros((2, H, n), dtype=np.int64)
         returns = np.zeros(n)
-        states[0] = np.searchsorted(self.first, luck[0], side="right")
+        states[0] = np.searchsorted(self.first, moves[0], side="right")
         for h in range(H):
             actions[h] = self._choose(h, view, begins, states, actions, choice[h])
             returns += problem.mdp.rewards[h][states[h], actions[h]]
             if h + 1 < H:
                 rows = self.cumulative[min(h, len(self.cumulative) - 1)][states[h], actions[h]]
-                states[h + 1] = np.minimum((rows <= luck[h + 1][:, None]).sum(axis=1), rows.shape[1] - 1)
+                states[h + 1] = np.minimum((rows <= moves[h + 1][:, None]).sum(axis=1), rows.shape[1] - 1)
         return returns, int(view.guessed.sum())
 
     def _choose(self, h: int, view: View, begins: Ints, states: Ints, actions: Ints, u: Floats) -> Ints:

@@ -203,6 +203,7 @@ TABLES = {
     "Solution": "value ",
     "Gap": "gap ",
     "Sweep": "delay  full",
+    "Evaluation": "value ",
     "Simulation": "mean return ",
     "LearningRun": "regret ",
     "Comparison": "predicted ",

@@ -81,6 +81,36 @@ class TabularSetup:
         return BatchSimulator(self.problem, n, late_rewards=self.late_rewards, places=self.places)
 
 
+class OneProblem:
+    """What tabular environments, single and vector, have in common: a problem that stays as it is, and a spec of plain data."""
+
+    _setup: TabularSetup
+    _spec: Any = None
+
+    @property
+    def problem(self) -> ImpairedMDP:
+        """The process, the link and the start (of each copy)."""
+        return self._setup.problem
+
+    @property
+    def channel(self) -> Channel:
+        """The link (of each copy), which cannot be changed."""
+        return self.problem.channel
+
+    @channel.setter
+    def channel(self, given: Any) -> None:
+        refuse_channel(given)
+
+    @property
+    def spec(self) -> Any:
+        """The spec of Gymnasium, with plain data only."""
+        return self._spec
+
+    @spec.setter
+    def spec(self, value: Any) -> None:
+        self._spec = plain_spec(value)
+
+
 def refuse_channel(given: Any) -> NoReturn:
     """A tabular environment keeps its link: its problem, and every plan made of it, is for this one."""
     raise ValueError(

@@ -198,9 +198,10 @@ def test_an_interrupted_sweep_holds_what_was_finished(monkeypatch: pytest.Monkey
                 raise KeyboardInterrupt
             return ol.gap(problem)
 
-        with monkeypatch.context() as changed, pytest.raises(KeyboardInterrupt) as stopped:
-            changed.setattr("oldlight.planning.sweep.gap", gap)
+        monkeypatch.setattr("oldlight.planning.sweep.gap", gap)
+        with pytest.raises(KeyboardInterrupt) as stopped:
             ol.sweep(mdp, delays=[0, 1, 2])
+        monkeypatch.undo()
         partial: ol.Sweep = stopped.value.partial  # type: ignore[attr-defined]
         whole = ol.sweep(mdp, delays=[0, 1, 2]).rows
         assert partial.rows == whole[:stop_at]

@@ -27,7 +27,7 @@ from oldlight.model.policies import MarkovPolicy, Policy, TablePolicy
 from oldlight.model.problem import ImpairedMDP
 from oldlight.planning import Solution, solve
 from oldlight.planning.evaluation import unimpaired, visits
-from oldlight.planning.hidden_visits import Measure, hidden_visits, too_many
+from oldlight.planning.hidden_visits import Measure, hidden_visits, refuse_size
 
 Floats = NDArray[np.float64]
 
@@ -218,7 +218,7 @@ def proposition4(problem: ImpairedMDP, full: MarkovPolicy, executable: Policy, m
     of_exec: list[Measure] = []
     for reached in visits(problem, executable, max_states):
         if reached is None:
-            raise too_many(max_states)
+            refuse_size(max_states)
         of_exec.append(reached)
     e1, e2 = np.zeros(H), np.zeros(H)
     for h in range(H):

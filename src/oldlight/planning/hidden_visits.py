@@ -15,6 +15,7 @@ Before anything is seen there is no t, and the law of the start takes the place 
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
+from typing import NoReturn
 
 import numpy as np
 from numpy.typing import NDArray
@@ -84,7 +85,7 @@ class _Walk:
                 for a, chosen in self.acts(h, vector)
             }
             if self.met + len(level) > self.max_states:
-                raise too_many(self.max_states)
+                refuse_size(self.max_states)
 
 
 Sightings = Iterator[tuple[Seen, Floats, list[Stay]]]
@@ -139,8 +140,8 @@ def _under_delay(walk: _Walk) -> Sightings:
         mu = following
 
 
-def too_many(max_states: int) -> TooLarge:
-    return TooLarge(
+def refuse_size(max_states: int) -> NoReturn:
+    raise TooLarge(
         f"the visitation measures of Proposition 4 have more than {max_states:,} information states; raise max_states in "
         "gap(problem, max_states=...), or take a shorter horizon or delay. The gap itself does not need them"
     )

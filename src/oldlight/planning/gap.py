@@ -25,6 +25,7 @@ from oldlight import checks, drawing
 from oldlight.model.information import current, settled_late
 from oldlight.model.policies import MarkovPolicy, Policy, TablePolicy
 from oldlight.model.problem import ImpairedMDP
+from oldlight.model.successors import all_successors
 from oldlight.planning import Solution, solve
 from oldlight.planning.evaluation import unimpaired, visits
 from oldlight.planning.hidden_visits import Measure, hidden_visits, refuse_size
@@ -40,8 +41,7 @@ def rounding(problem: ImpairedMDP) -> float:
     to the next larger number, so the two values together by at most 2·ε·(H + 1)·(n + 2)·M.
     """
     mdp = problem.mdp
-    P = mdp.transitions[:1] if mdp.stationary_transitions else mdp.transitions
-    n = max(int(np.count_nonzero(P, axis=-1).max()), int(np.count_nonzero(problem.initial)))
+    n = max(*(step.width for step in all_successors(mdp)), int(np.count_nonzero(problem.initial)))
     largest = float(np.abs(mdp.rewards).max(axis=(1, 2)).sum())
     return 2 * float(np.finfo(np.float64).eps) * (mdp.finite_horizon + 1) * (n + 2) * largest
 

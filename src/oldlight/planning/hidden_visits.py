@@ -61,8 +61,11 @@ class _Walk:
 
     def step(self, t: int, b: Floats) -> Floats:
         """The law of s_{t+1} after the law b of s_t."""
-        P = self.problem.transitions_at(t)
-        return np.asarray(sum((chosen @ P[:, a] for a, chosen in self.acts(t, b)), np.zeros(len(b))))
+        return sum((self.advanced(chosen, t, a) for a, chosen in self.acts(t, b)), np.zeros(len(b)))
+
+    def advanced(self, b: Floats, t: int, a: int) -> Floats:
+        """The law of s_{t+1} after the law b of s_t and action a; before a warm start the process moves as at step 0."""
+        return self.problem.mdp.advanced(b, max(t, 0), a)
 
     def follow(self, seen: Seen, b: Floats, stays: Iterable[Stay]) -> None:
         """Follow every queue from step t with the law b of s_t, and count what is known at each time of `stays`."""
@@ -80,7 +83,7 @@ class _Walk:
                         self.met += info not in self.measures[h]
                         self.measures[h][info] = self.measures[h].get(info, 0.0) + mass
             level = {
-                (*queue, a): chosen @ self.problem.transitions_at(h)[:, a, :]
+                (*queue, a): self.advanced(chosen, h, a)
                 for queue, vector in level.items()
                 for a, chosen in self.acts(h, vector)
             }
@@ -136,7 +139,7 @@ def _under_delay(walk: _Walk) -> Sightings:
         for d in range(most + 1):
             for a, chosen in walk.acts(t, mu[:, d]):
                 for k in range(pmf.shape[-1]):
-                    following[:, min(d + k, most)] += (chosen * pmf[:, a, k]) @ problem.transitions_at(t)[:, a, :]
+                    following[:, min(d + k, most)] += walk.advanced(chosen * pmf[:, a, k], t, a)
         mu = following
 
 

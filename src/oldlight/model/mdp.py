@@ -26,11 +26,12 @@ from numpy.typing import ArrayLike, NDArray
 
 from oldlight import checks, files
 from oldlight.model import readers as tables
+from oldlight.model.sources import Sources
 
 Floats = NDArray[np.float64]
 
 
-class TabularMDP:
+class TabularMDP(Sources):
     """A finite episodic MDP, validated and immutable.
 
     Parameters

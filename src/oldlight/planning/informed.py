@@ -68,7 +68,10 @@ class InformedBounds:
         self.Q = self.A**self.d
         self._limit = default_limit() if max_bytes is None else max_bytes
         entries = self.S * self.Q * self.A
-        self.bytes = 8 * (self.U * entries + entries * (PLANS + 4) + 2 * ROOM) + problem.horizon**2 * self.S * self.Q
+        self.bytes = (
+            8 * (self.U * entries + entries * (PLANS + 4) + 2 * min(ROOM, entries * self.A))
+            + problem.horizon**2 * self.S * self.Q
+        )
         if self.bytes > self._limit:
             raise TooLarge(
                 f"bounds for {problem.channel!r} on S={self.S}, A={self.A}, H={problem.horizon} have {self.U * entries:,} entries and need "

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
@@ -223,13 +224,14 @@ def test_a_csv_file_on_the_command_line(tmp_path: Path) -> None:
 # -- ICU-Sepsis -------------------------------------------------------------------------------------------------------
 
 
+@pytest.mark.slow
+@pytest.mark.skipif(find_spec("icu_sepsis") is None, reason="icu-sepsis is not installed")
 def test_icu_sepsis_has_the_published_value() -> None:
     """The package's page: the optimal policy survives with .88 when nothing cuts the stay short."""
-    pytest.importorskip("importlib.util").find_spec("icu_sepsis") or pytest.skip("icu-sepsis is not installed")
-    mdp = ol.instances.icu_sepsis(horizon=200)
+    mdp = ol.instances.icu_sepsis(horizon=100)
     assert (mdp.n_states, mdp.n_actions) == (716, 25)
     V = np.zeros(716)
-    for _ in range(200):
+    for _ in range(100):
         V = (mdp.rewards[0] + mdp.transitions[0] @ V).max(axis=1)
     assert float(mdp.initial @ V) == pytest.approx(0.88, abs=0.005)
     assert (mdp.transitions[0, -3:, :, -1] == 1).all()

@@ -98,13 +98,13 @@ def _parse(path: str | os.PathLike[str], number: int, line: str, whole: int, for
 
 def _header(path: str | os.PathLike[str], line: tuple[int, str], allowed: tuple[int, ...]) -> list[int]:
     words = line[1].split()
-    if len(words) not in allowed or not all(part.isdigit() for part in words):
+    if len(words) not in allowed or not all(map(str.isdigit, words)):
         wrong(
             path,
             line[0],
             f"{line[1]!r}, expected {' or '.join(map(str, allowed))} whole numbers: states, choices, entries",
         )
-    return [int(part) for part in words]
+    return list(map(int, words))
 
 
 def _state(path: str | os.PathLike[str], number: int, s: int, S: int) -> int:

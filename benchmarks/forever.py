@@ -101,12 +101,6 @@ def forever(quick: bool) -> Iterator[Row]:
         assert found is not None
         case = f"u = {u}, delay {d}, {mdp.n_states * 3**d:,} states written out; {found.work.sweeps} sweeps"
         row: Row = {"case": case, "oldlight": seconds}
-            "discount": u,
-            "delay": d,
-            "states": mdp.n_states * 3**d,
-            "oldlight s": seconds,
-            "sweeps": found.work.sweeps,
-        }
         P, R = written_out(mdp, d)
         for name, solve in SOLVERS.items():
             slow = (name == "mdpsolver" and u > 0.99) or (name == "mdptoolbox" and d > 2)  # minutes

@@ -35,7 +35,7 @@ from oldlight.planning.requirement import requirement
 from oldlight.simulation.episodes import Simulation, simulate
 
 Report = Callable[[dict[str, Any]], None]
-QUICK, LONG, POINT = 0.08, 8.0, 0.5  # seconds
+QUICK, LONG, POINT = 0.06, 8.0, 0.5  # seconds
 FEW = 2_000  # information states just after an observation up to which a plan under loss is made to its end
 PATIENCE = 0.15  # seconds before a progress report, and between two
 REMEMBERED = 8  # plans, and

@@ -34,7 +34,7 @@ def chosen(fit: Fit, deadline: int | None, oldest: int | None) -> tuple[Channel 
         f". Observations older than {oldest} ticks are not used: {cut.cut:.1%} of those that arrive" if cut.cut else ""
     )
     if name == CHAIN:
-        last = len(channel.kernel) - 1  # type: ignore[attr-defined]
+        last = len(channel.kernel) - 1
         more += f". {WEIGHT:g} visits of its neighbours are added to each row of the chain, and ages from {last} on share a row"
     return channel, f"recommended: {name}: {why}{more}"
 

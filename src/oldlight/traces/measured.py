@@ -92,7 +92,7 @@ def numbered_sessions(seq: Ints, sent: Floats | None) -> list[Ints]:
 
 
 def counted(n: int, what: str) -> str:
-    """n of them, in words."""
+    """n of them, as text."""
     return f"{n:,} {what}{'' if n == 1 else 's'}"
 
 

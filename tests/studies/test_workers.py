@@ -86,7 +86,7 @@ def test_stopping_gives_what_was_put_down_and_ends_what_does_not_hear(
 
 def test_other_processes_of_the_caller_are_left_alone() -> None:
     """Ctrl-C in a loop over seeds goes to its own workers, not to every child of this process."""
-    mine = multiprocessing.get_context("spawn").Process(target=time.sleep, args=(60,), daemon=True)
+    mine = multiprocessing.get_context("spawn").Process(target=time.sleep, args=(3600,), daemon=True)
     mine.start()
 
     def interrupt(done: int, total: int) -> None:
@@ -94,10 +94,10 @@ def test_other_processes_of_the_caller_are_left_alone() -> None:
 
     try:
         with pytest.raises(KeyboardInterrupt) as stop:
-            learn_seeds(PROBLEM, DelayedUCBVI, 20_000, seeds=range(3), workers=2, every=1000, progress=interrupt)
+            learn_seeds(PROBLEM, DelayedUCBVI, 10**6, seeds=range(3), workers=2, every=10**5, progress=interrupt)
         assert mine.is_alive()
         assert 1 <= len(stop.value.partial) <= 2
-        assert all(run.interrupted and run.done < 20_000 for run in stop.value.partial)
+        assert all(run.interrupted and run.done < 10**6 for run in stop.value.partial)
         assert max(run.done for run in stop.value.partial) > 0
     finally:
         mine.kill()

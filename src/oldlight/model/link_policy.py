@@ -54,6 +54,8 @@ class LinkPolicy(PolicyOfNodes):
         self._blocks = layers.blocks
         self._keys = [{(b.node, ROOT if b.root else b.length): i for i, b in enumerate(row)} for row in layers.blocks]
         self._found: dict[tuple[int, ...], Any] | None = None
+        # a first state that is certain is one for the search at time `depth`, if nothing has been seen; for the tables it is a law
+        self._certain = self.depth > 0 and len(arrays["rows"]) > 0 and np.count_nonzero(self._initial > 0) == 1
 
     def __call__(self, info: LinkInformation) -> int:
         place, code, s, b = self.place(info)
@@ -74,7 +76,8 @@ class LinkPolicy(PolicyOfNodes):
         code = encode(tuple(int(self.arrays["number"][a]) for a in info.queue[beyond:]), self._few)
         b = self._law(info, beyond)
         support = np.flatnonzero(b > 0)
-        s = int(support[0]) if len(support) == 1 and not (nothing and length <= self.depth) else -1
+        alone = len(support) == 1 and (not nothing or length > self.depth or (length == self.depth and self._certain))
+        s = int(support[0]) if alone else -1
         return self._keys[info.h][key], code, s, b
 
     def _law(self, info: LinkInformation, steps: int) -> Floats:
@@ -194,11 +197,20 @@ class LinkPolicy(PolicyOfNodes):
                 at.append(np.arange(first, first + n))
                 size += n
         places = np.concatenate([np.zeros(0, np.int64), *at])
+        supports, masses = arrays["places"][places], arrays["masses"][places]
+        if self._certain and self.depth < self.horizon:  # see `place`
+            s, width = int(self._initial.argmax()), A**self.depth
+            for i, b in enumerate(layers.blocks[self.depth]):
+                for code in range(width) if b.length == self.depth and b.blind_offset >= 0 else ():
+                    laws.append((int(begin[self.depth]) + i, code, int(actions[b.offset + s * width + code]), size))
+                    size += 1
+            supports = np.append(supports, np.full(size - len(supports), s))
+            masses = np.append(masses, np.ones(size - len(masses)))
         return LinkTables(
             np.array([self.depth, len(self.automaton.nodes)]), np.array(arrays["number"], dtype=np.int64),
             np.array(arrays["kept"], dtype=np.int64), np.array(blocks), _block_probabilities(layers), actions, arrays["blind_actions"].copy(),
             np.array(arrays["transitions"][:, :, arrays["kept"]]), np.array(arrays["initial"]), np.array([*laws, (0, 0, 0, size)]),
-            arrays["places"][places], arrays["masses"][places], **link_arrays(self.automaton),
+            supports, masses, **link_arrays(self.automaton),
         )  # fmt: skip
 
     def save(self, path: str | os.PathLike[str]) -> Path:

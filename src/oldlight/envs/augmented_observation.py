@@ -67,6 +67,13 @@ class Flattening:
             self.space = LinkMultiDiscrete((high - low + 1).astype(np.int64))
         self.space.queue = queue
 
+    def row(self, shown: dict[str, Any]) -> NDArray[Any]:
+        """One value, axes (entry,)."""
+        flat = np.zeros(self._columns, dtype=np.float32 if self.kind == "box" else np.int64)
+        for part in self._parts:
+            part.fill_one(flat, shown[part.key])
+        return flat
+
     def rows(self, shown: dict[str, Any], n: int) -> NDArray[Any]:
         flat = np.zeros((n, self._columns), dtype=np.float32 if self.kind == "box" else np.int64)
         for part in self._parts:
@@ -83,6 +90,8 @@ class _Part:
         self.low: NDArray[np.floating[Any]]
         self.high: NDArray[np.floating[Any]]
         self.places: NDArray[np.int64] | None = None
+        self.one_place: int | None = None  # of a single choice
+        self.single = isinstance(space, spaces.Discrete)
         if isinstance(space, spaces.Discrete | spaces.MultiDiscrete):
             n = np.atleast_1d(space.n if isinstance(space, spaces.Discrete) else space.nvec).ravel().astype(np.int64)
             self.start = np.atleast_1d(space.start).ravel()
@@ -120,6 +129,7 @@ class _Part:
         self.columns = (first, first + len(self.low))
         if self.places is not None:
             self.places = self.places + first
+            self.one_place = int(self.places[0]) if self.single else None
         return self.columns[1]
 
     def fill(self, flat: NDArray[Any], values: Any) -> None:
@@ -132,10 +142,21 @@ class _Part:
             elif self.shifted:
                 rows = rows - self.start
             flat[:, first:last] = rows
-        elif n > 1:
-            flat[np.arange(n)[:, None], self.places + np.reshape(values, (n, -1))] = 1
         else:
-            flat[0, self.places + np.ravel(values)] = 1
+            flat[np.arange(n)[:, None], self.places + np.reshape(values, (n, -1))] = 1
+
+    def fill_one(self, flat: NDArray[Any], value: Any) -> None:
+        """The same for one value and flat[column]."""
+        if self.one_place is not None:
+            flat[self.one_place + int(value)] = 1
+        elif self.places is not None:
+            flat[self.places + np.ravel(value)] = 1
+        elif self.scale is not None:
+            flat[self.columns[0]] = value[0] / self.scale
+        else:
+            first, last = self.columns
+            rows = np.ravel(value)
+            flat[first:last] = rows - self.start if self.shifted else rows
 
 
 class AugmentedObservation(gym.ObservationWrapper[Any, Any, Any], RecordConstructorArgs):
@@ -180,8 +201,7 @@ class AugmentedObservation(gym.ObservationWrapper[Any, Any, Any], RecordConstruc
         self.env.set_wrapper_attr("channel", given)
 
     def observation(self, observation: Any) -> NDArray[Any]:
-        row: NDArray[Any] = self._flattening.rows(observation, 1)[0]
-        return row
+        return self._flattening.row(observation)
 
 
 class AugmentedVectorObservation(_VectorWrapper, RecordConstructorArgs):

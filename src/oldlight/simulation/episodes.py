@@ -214,6 +214,12 @@ class Player:
     pending: Ints
     late: int = 0
 
+    def rule(self) -> Any:
+        """As the kernels read it."""
+        from oldlight.kernels import episodes as kernels
+
+        return kernels.Rule(self.table, self.action_probabilities, self.offset, self.root, self.pending, self.late)
+
     @property
     def asks(self) -> bool:
         """Must the policy be asked in Python?"""
@@ -334,9 +340,7 @@ class World:
         H, warmup = problem.horizon, problem.warmup
         played, random = self.played(n), draws.arrays()
         returns, states, actions = played.returns, played.states, played.actions
-        rule = k.Rule(
-            player.table, player.action_probabilities, player.offset, player.root, player.pending, player.late
-        )
+        rule = player.rule()
         k.begin(self.arrays, random, played)
         if player.asks:
             for h in range(H):

@@ -10,7 +10,13 @@ p_1. Arrays always carry the step axis, `transitions[h, s, a, s2]` and `rewards[
 that axis is a view that repeats one step and costs no memory.
 
 A discounted process with discount u is the episodic one with rewards u^h·r, cut off where the rest cannot matter
-(Corollary 1 of the paper: an effective horizon of about log(1/ε)/(1−u)).
+(Corollary 1 of the paper: an effective horizon of about log(1/ε)/(1−u)). Or it is not cut off: with ``horizon=None`` a
+stationary process runs **for ever**, and its value is
+
+    discount=u        E[ Σ_h u^h·r(s_h, a_h) ]
+    average=True      lim inf of E[ Σ_{h<n} r(s_h, a_h) ] / n, the reward per step
+
+Then the step axis has length one, and whatever needs a number of steps refuses (`TabularMDP.finite_horizon`).
 """
 
 from __future__ import annotations
@@ -26,6 +32,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from oldlight import checks, files
 from oldlight.model import readers as tables
+from oldlight.model import span
 
 Floats = NDArray[np.float64]
 
@@ -39,14 +46,19 @@ class TabularMDP:
         Probability of each next state: of a stationary process, or one for each step. Rows sum to one.
     rewards : array_like, shape (S, A) or (H, S, A)
         Any numbers whose sums over an episode are finite.
-    horizon : int
-        H, the number of steps.
+    horizon : int or None
+        H, the number of steps; None for a stationary process that runs for ever, with `discount` or `average`.
     initial : array_like, shape (S,), optional
         Distribution of the first state; uniform if None.
     states, actions : sequence of str, optional
         Names for tables, files and pictures.
     truncation_error : float
         How far values may be off because a longer process was cut at H (see `discounted`).
+    discount : float, optional
+        u in [0, 1). For ever: the value is E[Σ_h u^h·r]. With a finite horizon the rewards of step h become u^h·r, and the process is
+        an ordinary one from then on.
+    average : bool
+        For ever, valued by the reward per step.
 
     Examples
     --------
@@ -57,12 +69,16 @@ class TabularMDP:
     TabularMDP(S=2, A=2, H=3, stationary)
     >>> mdp.transitions.shape, mdp.rewards.shape
     ((3, 2, 2, 2), (3, 2, 2))
+    >>> ol.TabularMDP(stay_or_swap, rewards=[[0, 0], [1, 1]], horizon=None, discount=0.9)
+    TabularMDP(S=2, A=2, for ever, discount 0.9)
     """
 
     transitions: Floats  # [h, s, a, s2]
     rewards: Floats  # [h, s, a]
     initial: Floats  # [s]
-    horizon: int
+    horizon: int | None
+    discount: float | None
+    average: bool
     n_states: int
     n_actions: int
 
@@ -71,36 +87,30 @@ class TabularMDP:
         transitions: ArrayLike,
         rewards: ArrayLike,
         *,
-        horizon: int,
+        horizon: int | None,
         initial: ArrayLike | None = None,
         states: Sequence[str] | None = None,
         actions: Sequence[str] | None = None,
         truncation_error: float = 0.0,
+        discount: float | None = None,
+        average: bool = False,
     ) -> None:
-        H = checks.whole("horizon", horizon, least=1)
+        u = span.checked_span(horizon, discount, average)
+        H = 1 if horizon is None else checks.whole("horizon", horizon, least=1)
         P, R = checks.numbers("transitions", transitions), checks.numbers("rewards", rewards)
-        if P.ndim not in (3, 4):
-            raise ValueError(f"transitions has shape {P.shape}; expected (S, A, S) or (H, S, A, S)")
-        S, A = P.shape[-3], P.shape[-2]
-        if P.shape[-1] != S:
-            raise ValueError(
-                f"transitions has shape {P.shape}: {S} states on axis {P.ndim - 3} but {P.shape[-1]} on the last axis; "
-                "the axes are (s, a, s'), after an optional step axis"
-            )
-        if P.ndim == 4 and P.shape[0] != H:
-            raise ValueError(f"transitions has {P.shape[0]} steps on its first axis, expected horizon = {H}")
-        if R.shape not in ((S, A), (H, S, A)):
-            raise ValueError(f"rewards has shape {R.shape}; expected {(S, A)} or {(H, S, A)} to fit the transitions")
-        self.horizon = H
-        self.n_states = S
-        self.n_actions = A
+        S, A = span.checked_shapes(P, R, None if horizon is None else H)
+        if horizon is not None and u is not None:
+            R, u = u ** np.arange(H)[:, None, None] * checks.numbers("rewards", R), None
+        self.horizon, self.discount, self.average = None if horizon is None else H, u, bool(average)
+        self.n_states, self.n_actions = S, A
         self.stationary_transitions, self.stationary_rewards = P.ndim == 3, R.ndim == 2
         axes = ("s", "a", "s'") if P.ndim == 3 else ("h", "s", "a", "s'")
         P = checks.frozen(checks.probability_rows("transitions", P, axes))
         R = checks.frozen(checks.finite_array("rewards", R, ("s", "a") if R.ndim == 2 else ("h", "s", "a")))
         largest = np.abs(R).max(axis=(-2, -1))  # of each step, or of all
         with np.errstate(over="ignore"):
-            _check_sums(R, float(largest.sum() if R.ndim == 3 else H * largest), f"{H} steps")
+            most = largest / (1 - u) if u is not None else largest.sum() if R.ndim == 3 else H * largest
+            span.check_sums(R, float(most), f"{H} steps" if horizon is not None else "for ever")
         self.stationary = P.ndim == 3 and R.ndim == 2
         self.transitions = np.broadcast_to(P, (H, S, A, S))
         self.rewards = np.broadcast_to(R, (H, S, A))
@@ -130,14 +140,17 @@ class TabularMDP:
         self.__init__(**state)  # type: ignore[misc]
 
     def __repr__(self) -> str:
-        kind = "stationary" if self.stationary else "per-step"
-        return f"TabularMDP(S={self.n_states}, A={self.n_actions}, H={self.horizon}, {kind})"
+        kind = f"H={self.horizon}, {'stationary' if self.stationary else 'per-step'}"
+        if self.horizon is None:
+            kind = "for ever, " + ("average reward" if self.average else f"discount {self.discount:.12g}")
+        return f"TabularMDP(S={self.n_states}, A={self.n_actions}, {kind})"
 
     def __eq__(self, other: object) -> bool:
         if not isinstance(other, TabularMDP):
             return NotImplemented
         return (
             (self.horizon, self.states, self.actions) == (other.horizon, other.states, other.actions)
+            and (self.discount, self.average) == (other.discount, other.average)
             and self.truncation_error == other.truncation_error
             and np.array_equal(self.transitions, other.transitions)
             and np.array_equal(self.rewards, other.rewards)
@@ -156,15 +169,38 @@ class TabularMDP:
             "states": self.states,
             "actions": self.actions,
             "truncation_error": self.truncation_error,
+            "discount": self.discount,
+            "average": self.average,
         }
 
+    @property
+    def finite_horizon(self) -> int:
+        """H; a process that runs for ever refuses, with the way out."""
+        if self.horizon is None:
+            raise ValueError(
+                f"{self!r} runs for ever, and a number of steps is needed here; give it one: mdp.replace(horizon=H), or simulate(..., steps=n)"
+            )
+        return self.horizon
+
     def replace(self, **changes: Any) -> TabularMDP:
-        """A copy with some constructor arguments changed, for example ``mdp.replace(initial=[1, 0, 0])``."""
+        """A copy with some constructor arguments changed, for example ``mdp.replace(initial=[1, 0, 0])``.
+
+        A process that runs for ever is cut by ``mdp.replace(horizon=H)``: with a discount its rewards become u^h·r, and what is left out
+        is in `truncation_error`; with average reward the total of H steps is left.
+        """
         parts = self._parts()
         unknown = set(changes) - set(parts)
         if unknown:
             raise TypeError(f"replace() does not know {sorted(unknown)[0]!r}; it takes {sorted(parts)}")
-        return TabularMDP(**(parts | changes))
+        parts |= changes
+        if self.horizon is None and parts["horizon"] is not None:
+            parts["average"] = changes.get("average", False)
+            if self.discount is not None and not {"discount", "truncation_error"} & set(changes):
+                H, u = checks.whole("horizon", parts["horizon"], least=1), self.discount
+                parts["truncation_error"] = (
+                    u**H * float(np.abs(checks.numbers("rewards", parts["rewards"])).max()) / (1 - u)
+                )
+        return TabularMDP(**parts)
 
     # -- other ways to make one ---------------------------------------------------------------------------------
 
@@ -185,14 +221,15 @@ class TabularMDP:
         The horizon is the smallest H with u^H·max|r|/(1−u) ≤ tolerance, at most Corollary 1's
         log(max|r|/(tolerance·(1−u)))/(1−u) rounded up. Values of the result differ from those of the infinite
         process by at most `truncation_error` = u^H·max|r|/(1−u), for every policy.
+
+        A plan for each of H steps costs time and memory that grow with 1/(1−u); ``TabularMDP(..., horizon=None, discount=u)`` is the
+        same process without the cut, for which `solve` makes one stationary plan.
         """
-        u = checks.real("discount", discount)
-        if not 0.0 <= u < 1.0:
-            raise ValueError(f"discount is {u:.12g}, expected a number in [0, 1)")
+        u = span.checked_discount(discount)
         epsilon = checks.positive("tolerance", tolerance)
         R = checks.finite_array("rewards", rewards, ("s", "a"))
         largest = float(np.abs(R).max())
-        _check_sums(R, largest / (1 - u), f"discount {u:.12g}")
+        span.check_sums(R, largest / (1 - u), f"discount {u:.12g}")
         H = 1
         if u > 0 and largest / (1 - u) > epsilon:
             H = max(1, math.ceil(math.log(epsilon * (1 - u) / largest) / math.log(u)))
@@ -210,34 +247,44 @@ class TabularMDP:
         )
 
     @classmethod
-    def from_gymnasium(cls, env: Any, horizon: int) -> TabularMDP:
+    def from_gymnasium(
+        cls, env: Any, horizon: int | None, *, discount: float | None = None, average: bool = False
+    ) -> TabularMDP:
         """A Gymnasium environment with a transition table (`env.unwrapped.P`), or its name: FrozenLake, CliffWalking, Taxi, ...
 
         A state that ends the episode absorbs: every action stays there with reward zero. If such a state is also
         entered without the episode ending, the ending goes to one extra state named "end".
         """
-        return cls(**tables.gymnasium_table(env), horizon=horizon)
+        return cls(**tables.gymnasium_table(env), horizon=horizon, discount=discount, average=average)
 
     @classmethod
     def from_dict(
         cls,
         table: Mapping[Any, Mapping[Any, Iterable[Sequence[Any]]]],
         *,
-        horizon: int,
+        horizon: int | None,
         initial: Mapping[Any, float] | None = None,
+        discount: float | None = None,
+        average: bool = False,
     ) -> TabularMDP:
         """``{state: {action: [(p, next_state, reward), ...]}}``; keys may be any names.
 
         Every state needs every action. `initial` maps states to probabilities (uniform if None).
         """
-        return cls(**tables.dict_table(table, initial), horizon=horizon)
+        return cls(**tables.dict_table(table, initial), horizon=horizon, discount=discount, average=average)
 
     @classmethod
     def from_csv(
-        cls, path: str | os.PathLike[str], *, horizon: int, initial: Mapping[Any, float] | None = None
+        cls,
+        path: str | os.PathLike[str],
+        *,
+        horizon: int | None,
+        initial: Mapping[Any, float] | None = None,
+        discount: float | None = None,
+        average: bool = False,
     ) -> TabularMDP:
         """A CSV file with the columns s, a, s', p, r (a header line; ``s2`` or ``next`` also name the next state)."""
-        return cls(**tables.csv_table(path, initial), horizon=horizon)
+        return cls(**tables.csv_table(path, initial), horizon=horizon, discount=discount, average=average)
 
     # -- files --------------------------------------------------------------------------------------------------
 
@@ -251,7 +298,9 @@ class TabularMDP:
             'kind = "oldlight.TabularMDP"',
             "version = 1",
             f"arrays = {_quote(arrays_path.name)}",
-            f"horizon = {self.horizon}",
+            *([] if self.horizon is None else [f"horizon = {self.horizon}"]),
+            *([] if self.discount is None else [f"discount = {self.discount!r}"]),
+            *(["average = true"] if self.average else []),
             f"n_states = {self.n_states}",
             f"n_actions = {self.n_actions}",
             f"stationary = {'true' if self.stationary else 'false'}",
@@ -268,7 +317,7 @@ class TabularMDP:
         """Read what `save` wrote; `path` with or without .toml/.npz."""
         _, text_path = _file_pair(path)
         head = _head(text_path)
-        H, S, A = (head[key] for key in ("horizon", "n_states", "n_actions"))
+        H, S, A = head.get("horizon"), head["n_states"], head["n_actions"]
         source = files.inside(text_path, "arrays", head["arrays"])
         with files.arrays_in(source) as held:
             found = held.shape("transitions")
@@ -278,12 +327,13 @@ class TabularMDP:
                     "files do not belong together"
                 )
             parts: dict[str, Any] = {
-                "transitions": held.array("transitions", "biuf", (S, A, S), (H, S, A, S)),
-                "rewards": held.array("rewards", "biuf", (S, A), (H, S, A)),
+                "transitions": held.array("transitions", "biuf", (S, A, S), *([] if H is None else [(H, S, A, S)])),
+                "rewards": held.array("rewards", "biuf", (S, A), *([] if H is None else [(H, S, A)])),
                 "initial": held.array("initial", "biuf", (S,)),
             }
         with files.reading(f"{text_path} with {source.name}", "process file"):
-            parts |= {key: head[key] for key in ("states", "actions", "truncation_error") if key in head}
+            more = ("states", "actions", "truncation_error", "discount", "average")
+            parts |= {key: head[key] for key in more if key in head}
             return cls(**parts, horizon=H)
 
 
@@ -294,24 +344,15 @@ def _head(path: Path) -> dict[str, Any]:
         raise files.UnreadableFile(f"{path}: kind is {head.get('kind')!r}, expected 'oldlight.TabularMDP'")
     if head.get("version") != 1:
         raise files.UnreadableFile(f"{path}: version is {head.get('version')!r}; this oldlight reads version 1")
+    forever = "horizon" not in head and ("discount" in head or head.get("average") is True)
     for key, kind in (("arrays", str), ("horizon", int), ("n_states", int), ("n_actions", int)):
+        if key == "horizon" and forever:
+            continue
         if not isinstance(head.get(key), kind):
             found = f"is {head[key]!r}" if key in head else "is missing"
             expected = "word" if kind is str else "whole number"
             raise files.UnreadableFile(f"{path}: {key} {found}, expected a {expected}")
     return head
-
-
-def _check_sums(R: Floats, most: float, over: str) -> None:
-    """Refuse rewards whose sums, and differences of such sums, are too large for a number; `most` is the largest |Σ_h r_h|."""
-    limit = float(np.finfo(np.float64).max) / 2
-    if not most <= limit:
-        index = [int(i) for i in np.unravel_index(int(np.abs(R).argmax()), R.shape)]
-        where = ", ".join(f"{axis}={i}" for axis, i in zip(("h", "s", "a")[-R.ndim :], index, strict=True))
-        raise ValueError(
-            f"rewards[{where}] is {float(R[tuple(index)]):.12g}: the rewards of an episode ({over}) add up to {most:.6g}, expected "
-            f"at most {limit:.6g} in absolute value; measure rewards in larger units"
-        )
 
 
 def _file_pair(path: str | os.PathLike[str]) -> tuple[Path, Path]:

@@ -71,7 +71,7 @@ class Plant(DelayModel):
     def lists(self) -> tuple[NDArray[np.int64], Floats, NDArray[np.int64], Floats]:
         """Successors index[t, s·A + a, k], their probabilities, their number and the rewards [t, s, a]; one t if stationary."""
         mdp = self.mdp
-        steps = [self.successors(t) for t in range(1 if mdp.stationary_transitions else mdp.horizon)]
+        steps = [self.successors(t) for t in range(1 if mdp.stationary_transitions else mdp.finite_horizon)]
         shape = (len(steps), mdp.n_states * mdp.n_actions, max(x.index.shape[1] for x in steps))
         index, weight = np.zeros(shape, np.int64), np.zeros(shape)
         for t, x in enumerate(steps):
@@ -109,7 +109,7 @@ class AgeTables:
 
     def run(self) -> AgeTables:
         layers, plant = self.layers, self.plant
-        H, S = plant.mdp.horizon, layers.n_states
+        H, S = plant.mdp.finite_horizon, layers.n_states
         self.actions = np.zeros(layers.size, action_type(layers.n_actions))
         self.blind_actions = np.zeros(layers.blind_size // S, action_type(layers.n_actions))
         if self.kept:
@@ -170,7 +170,7 @@ class AgeTables:
 
     def _end(self) -> Table:
         """G_{H−L}[s, q1..qL]: what L actions that are done but not seen still earn."""
-        layers, H = self.layers, self.plant.mdp.horizon
+        layers, H = self.layers, self.plant.mdp.finite_horizon
         wanted = {block.length for block in layers.blocks[H]}
         G: dict[int, Floats] = {0: np.zeros((layers.n_states, 1))}
         for L in range(1, max(wanted) + 1):
@@ -354,7 +354,7 @@ class AgeTables:
     def _likely_states(self) -> Floats:
         """The law of s_h under the plan of somebody who sees everything, [h, s]."""
         mdp = self.plant.mdp
-        H, S = mdp.horizon, mdp.n_states
+        H, S = mdp.finite_horizon, mdp.n_states
         V, plan = np.zeros(S), np.empty((H, S), np.int64)
         for h in range(H - 1, -1, -1):
             x = mdp.rewards[h] + mdp.transitions[h] @ V

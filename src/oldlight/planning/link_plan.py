@@ -65,7 +65,7 @@ class LinkPlan:
         self.mdp, self.automaton = mdp, automaton
         self.limit = default_limit() if max_bytes is None else max_bytes
         self.kept, self.number = np.unique(distinct_actions(mdp), return_inverse=True)
-        small = mdp if len(self.kept) == mdp.n_actions else _with_actions(mdp, self.kept)
+        small = mdp if len(self.kept) == mdp.n_actions else with_actions(mdp, self.kept)
         self.plant = Plant(small, initial=initial, pending=tuple(int(self.number[a]) for a in pending))
         self.error = merging_error(automaton.merging, mdp.rewards)
         self.tables: AgeTables | None = None
@@ -212,7 +212,7 @@ class LinkPlan:
         need = self.bytes_of(layers, kept)
         if need > self.limit:
             raise TooLarge(
-                f"planning for {self.automaton!r} on S={S}, A={A}, H={self.mdp.horizon} has {layers.size:,} information states up to age "
+                f"planning for {self.automaton!r} on S={S}, A={A}, H={self.mdp.finite_horizon} has {layers.size:,} information states up to age "
                 f"{D} and needs {format_bytes(need)}; the limit is {format_bytes(self.limit)}. Ways out: raise max_bytes, or give a "
                 "shorter depth: oldlight.solve(problem, depth=k)"
             )
@@ -221,7 +221,7 @@ class LinkPlan:
 
     def _deeper(self, D: int) -> Layers | None:
         """The layers of the next depth, if its tables are small."""
-        if self.mdp.horizon - 1 < D + 1:
+        if self.mdp.finite_horizon - 1 < D + 1:
             return None
         layers = self._layers(D + 1)
         return layers if layers.size <= DEEPER and 2 * self.bytes_of(layers, kept=True) <= self.limit else None
@@ -247,7 +247,7 @@ def plan_link(
     return plan.run(tolerance, seconds, depth)
 
 
-def _with_actions(mdp: TabularMDP, kept: NDArray[np.int64]) -> TabularMDP:
+def with_actions(mdp: TabularMDP, kept: NDArray[np.int64]) -> TabularMDP:
     P = mdp.transitions[0][:, kept] if mdp.stationary_transitions else mdp.transitions[:, :, kept]
     R = mdp.rewards[0][:, kept] if mdp.stationary_rewards else mdp.rewards[:, :, kept]
-    return TabularMDP(P, R, horizon=mdp.horizon, initial=mdp.initial)
+    return TabularMDP(P, R, horizon=mdp.finite_horizon, initial=mdp.initial)

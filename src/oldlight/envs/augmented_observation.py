@@ -12,7 +12,7 @@ what it has done since. An image is not made a vector: see `IMAGE`. Each class t
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any, Literal
 
 import gymnasium as gym
@@ -28,6 +28,7 @@ from oldlight.envs.observation_view import COUNTERS, ENDLESS, LinkBox, LinkMulti
 from oldlight.registry import nearest
 
 KINDS = ("box", "multidiscrete")
+FEW = 64  # columns that are made from a list
 IMAGE = (
     64 * 64
 )  # a Box with two axes or more and more numbers than this is an image, and belongs in a convolutional network
@@ -58,6 +59,12 @@ class Flattening:
         self._columns = 0
         for part in self._parts:
             self._columns = part.place(self._columns)
+        lists = [(part.key, part.listed()) for part in self._parts]
+        short = self.kind == "box" and self._columns <= FEW
+        self._lists: list[tuple[str, Callable[[Any], list[float]]]] | None
+        self._lists = [(key, way) for key, way in lists if way is not None]
+        if not short or len(self._lists) < len(lists):
+            self._lists = None
         low = np.concatenate([part.low for part in self._parts])
         high = np.concatenate([part.high for part in self._parts])
         self.space: LinkBox | LinkMultiDiscrete
@@ -69,10 +76,13 @@ class Flattening:
 
     def row(self, shown: dict[str, Any]) -> NDArray[Any]:
         """One value, axes (entry,)."""
-        flat = np.zeros(self._columns, dtype=np.float32 if self.kind == "box" else np.int64)
-        for part in self._parts:
-            part.fill_one(flat, shown[part.key])
-        return flat
+        if self._lists is None:
+            row: NDArray[Any] = self.rows(shown, 1)[0]
+            return row
+        numbers: list[float] = []
+        for key, listed in self._lists:
+            numbers += listed(shown[key])
+        return np.array(numbers, dtype=np.float32)
 
     def rows(self, shown: dict[str, Any], n: int) -> NDArray[Any]:
         flat = np.zeros((n, self._columns), dtype=np.float32 if self.kind == "box" else np.int64)
@@ -90,12 +100,15 @@ class _Part:
         self.low: NDArray[np.floating[Any]]
         self.high: NDArray[np.floating[Any]]
         self.places: NDArray[np.int64] | None = None
-        self.one_place: int | None = None  # of a single choice
+        self.choices: list[int] = []  # how many each entry has
+        self.starts_at_zero = True
         self.single = isinstance(space, spaces.Discrete)
+        self.one_axis = space.shape is not None and len(space.shape) == 1
         if isinstance(space, spaces.Discrete | spaces.MultiDiscrete):
             n = np.atleast_1d(space.n if isinstance(space, spaces.Discrete) else space.nvec).ravel().astype(np.int64)
             self.start = np.atleast_1d(space.start).ravel()
             self.shifted = bool(self.start.any())
+            self.choices, self.starts_at_zero = n.tolist(), not self.shifted and len(space.shape or ()) < 2
             if as_box:  # one column for each choice
                 self.places = np.cumsum(n) - n - self.start
                 self.low, self.high = np.zeros(int(n.sum())), np.ones(int(n.sum()))
@@ -129,7 +142,6 @@ class _Part:
         self.columns = (first, first + len(self.low))
         if self.places is not None:
             self.places = self.places + first
-            self.one_place = int(self.places[0]) if self.single else None
         return self.columns[1]
 
     def fill(self, flat: NDArray[Any], values: Any) -> None:
@@ -145,18 +157,19 @@ class _Part:
         else:
             flat[np.arange(n)[:, None], self.places + np.reshape(values, (n, -1))] = 1
 
-    def fill_one(self, flat: NDArray[Any], value: Any) -> None:
-        """The same for one value and flat[column]."""
-        if self.one_place is not None:
-            flat[self.one_place + int(value)] = 1
-        elif self.places is not None:
-            flat[self.places + np.ravel(value)] = 1
-        elif self.scale is not None:
-            flat[self.columns[0]] = value[0] / self.scale
-        else:
-            first, last = self.columns
-            rows = np.ravel(value)
-            flat[first:last] = rows - self.start if self.shifted else rows
+    def listed(self) -> Callable[[Any], list[float]] | None:
+        """How one value of a Box is written as a list of numbers, which for a few takes less time than filling an array; None: it is not done."""
+        if self.places is not None and self.starts_at_zero:
+            rows = [[[float(i == k) for i in range(n)] for k in range(n)] for n in self.choices]
+            if len(rows) == 1 and self.single:
+                return lambda value: rows[0][value]
+            return lambda value: [x for row, k in zip(rows, value.tolist(), strict=True) for x in row[k]]
+        if self.places is not None or not self.one_axis:
+            return None
+        scale = self.scale
+        if scale is not None:
+            return lambda value: [value.item() / scale]
+        return lambda value: value.tolist()  # type: ignore[no-any-return]
 
 
 class AugmentedObservation(gym.ObservationWrapper[Any, Any, Any], RecordConstructorArgs):

@@ -244,7 +244,7 @@ class ImpairedObservation(gym.Wrapper[Any, Any, Any, Any], RecordConstructorArgs
             self._playing = False
             info["arrivals"] += self._deliver_the_rest()
             if self._keeps:
-                info["hindsight"] = {name: copied(values) for name, values in self._record.items()}
+                info["hindsight"] = self._hindsight()
         paid = self._pay(over) if self.late_rewards else reward
         return shown, paid, bool(terminated), bool(truncated), info
 
@@ -281,6 +281,14 @@ class ImpairedObservation(gym.Wrapper[Any, Any, Any, Any], RecordConstructorArgs
         """The observation of step i arrives at time `when`: keep both, if that is the first time. (What is kept is copied at the end.)"""
         if self._keeps and self._record["arrivals"][i] < 0:
             self._record["arrivals"][i], self._record["observations"][i] = when, self._sent[i]
+
+    def _hindsight(self) -> dict[str, list[Any]]:
+        """A copy of what was kept."""
+        record = {name: list(values) for name, values in self._record.items()}
+        record["observations"] = [x if x is None else self._copy(x) for x in record["observations"]]
+        if not self._simple:
+            record["actions"] = copied(record["actions"])
+        return record
 
     def _deliver_the_rest(self) -> list[tuple[int, Any]]:
         rest = self._sampler.under_way()

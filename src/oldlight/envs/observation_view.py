@@ -194,11 +194,12 @@ class ObservationView:
             for name, space in leaves(action_space, "actions").items():
                 entries[name], row = queue_of(name, space, places)
                 self._rows.append((name, row))
+        self._blank: list[int] = self._rows[0][1].tolist() if places and self._one_number else []
         if clock:
             entries["time"] = _count(most)
         self.space = LinkDict(entries, places, max(ages, 1))
 
-    def show(self, newest: Any, seen: bool, age: int, waited: int, time: int, actions: Sequence[Any]) -> dict[str, Any]:
+    def show(self, newest: Any, seen: bool, age: int, waited: int, time: int, actions: list[Any]) -> dict[str, Any]:
         """The Dict; `newest` is ignored if nothing was seen; `actions` are those since, oldest first (or the newest places)."""
         if self._flat:
             name, make = self._shown[0]
@@ -213,7 +214,7 @@ class ObservationView:
         if self._rows:
             last = actions if len(actions) <= self.places else actions[len(actions) - self.places :]
             if self._one_number:
-                shown["actions"] = self._filled(self._rows[0][1], last)
+                shown["actions"] = np.array(self._blank[len(last) :] + last, dtype=np.int64)
             else:
                 given = [parts_of(self._action, action) for action in last]
                 for j, (name, row) in enumerate(self._rows):

@@ -31,14 +31,14 @@ class TooLarge(ValueError):
     """
 
 
-def _where(name: str, index: Sequence[int], axes: Sequence[str]) -> str:
+def where(name: str, index: Sequence[int], axes: Sequence[str]) -> str:
     inside = ", ".join(f"{axis}={i}" for axis, i in zip(axes, index, strict=True))
     return f"{name}[{inside}]" if inside else name
 
 
 def numbers(name: str, values: ArrayLike) -> NDArray[np.float64]:
-    """`values` as a float array; ragged lists, words and sparse matrices are refused."""
-    if _is_sparse(values):
+    """`values` as a float array; ragged lists, words and sparse matrices are refused (sparse transitions: `model.transitions`)."""
+    if is_sparse(values):
         raise _sparse_refused(name, values)
     try:
         return np.asarray(values, dtype=np.float64)
@@ -48,14 +48,14 @@ def numbers(name: str, values: ArrayLike) -> NDArray[np.float64]:
         raise ValueError(f"{name} is not an array of numbers (rows of different length, or words?)") from None
 
 
-def _is_sparse(values: object) -> bool:
+def is_sparse(values: object) -> bool:
     """Is it a scipy.sparse matrix or array? (Asked without importing scipy.)"""
     return hasattr(values, "toarray") and hasattr(values, "nnz")
 
 
 def _first_sparse(values: object) -> Any:
     """The first sparse matrix in a list, or a list of lists, of them; None if there is none."""
-    if _is_sparse(values):
+    if is_sparse(values):
         return values
     several = isinstance(values, list | tuple) or (isinstance(values, np.ndarray) and values.dtype == object)
     found = (_first_sparse(value) for value in values) if several else ()  # type: ignore[attr-defined]
@@ -65,7 +65,7 @@ def _first_sparse(values: object) -> Any:
 def _sparse_refused(name: str, matrix: Any, among: bool = False) -> ValueError:
     kind = f"scipy.sparse {type(matrix).__name__} of shape {matrix.shape}"
     return ValueError(
-        f"{name} {'holds' if among else 'is'} a {kind}, expected numpy arrays or lists of numbers; sparse models come in a later version. "
+        f"{name} {'holds' if among else 'is'} a {kind}, expected numpy arrays or lists of numbers; only transitions may be sparse. "
         "Convert it: .toarray()" + (" of each" if among else "")
     )
 
@@ -80,7 +80,7 @@ def finite_array(name: str, values: ArrayLike, axes: Sequence[str]) -> NDArray[n
     bad = ~np.isfinite(array)
     if bad.any():
         index = [int(i) for i in np.argwhere(bad)[0]]
-        raise ValueError(f"{_where(name, index, axes)} is {array[tuple(index)]}, expected a finite number")
+        raise ValueError(f"{where(name, index, axes)} is {array[tuple(index)]}, expected a finite number")
     return array
 
 
@@ -90,13 +90,13 @@ def probability_rows(name: str, values: ArrayLike, axes: Sequence[str]) -> NDArr
     negative = array < 0
     if negative.any():
         index = [int(i) for i in np.argwhere(negative)[0]]
-        raise ValueError(f"{_where(name, index, axes)} is {array[tuple(index)]:.12g}, expected a probability in [0, 1]")
+        raise ValueError(f"{where(name, index, axes)} is {array[tuple(index)]:.12g}, expected a probability in [0, 1]")
     sums = array.sum(axis=-1)
     wrong = np.abs(sums - 1.0) > SUM_TOLERANCE
     if wrong.any():
         index = [int(i) for i in np.argwhere(wrong)[0]]
         found = float(sums[tuple(index)])
-        raise ValueError(f"{_where(name, index, axes[:-1])} sums to {found:.12g}, expected 1 ± {SUM_TOLERANCE:g}")
+        raise ValueError(f"{where(name, index, axes[:-1])} sums to {found:.12g}, expected 1 ± {SUM_TOLERANCE:g}")
     return array
 
 

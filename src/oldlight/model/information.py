@@ -84,7 +84,7 @@ def decode(code: int, length: int, n_actions: int) -> tuple[int, ...]:
 def push(problem: ImpairedMDP, b: Floats, t: int, queue: tuple[int, ...]) -> Floats:
     """The law of s_{t + len(queue)} when s_t ~ b and `queue` is done from step t on."""
     for i, a in enumerate(queue):
-        b = b @ problem.transitions_at(t + i)[:, a, :]
+        b = problem.mdp.advanced(b, max(t + i, 0), a)
     return b
 
 
@@ -183,16 +183,19 @@ def moves(problem: ImpairedMDP, info: Information, a: int) -> Iterator[tuple[flo
         return
     if t is None or s is None:
         theta = float(law.first_hazard[h + 1])
-        row, after = problem.initial, Information(h + 1, 0, 0, longer, 0)
+        following, row = np.arange(problem.n_states), problem.initial
+        after = Information(h + 1, 0, 0, longer, 0)
     else:
         head = longer[0]
         forced = problem.warmup > 0 or h - t >= law.longest_delay
         table = law.at_step(law.hazard, t)
         theta = 1.0 if forced else float(table[min(s, table.shape[0] - 1), min(head, table.shape[1] - 1), waited])
-        row, after = problem.transitions_at(t)[s, head], Information(h + 1, t + 1, 0, longer[1:], 0)
+        following, row = problem.mdp.row(max(t, 0), s, head)
+        after = Information(h + 1, t + 1, 0, longer[1:], 0)
     if theta > 0:
-        for s2 in np.flatnonzero(row > 0).tolist():
-            yield theta * float(row[s2]), after._replace(state=s2)
+        for s2, p in zip(following.tolist(), row.tolist(), strict=True):
+            if p > 0:
+                yield theta * p, after._replace(state=s2)
     if theta < 1:
         yield 1.0 - theta, Information(h + 1, t, s, longer, waited + 1)
 

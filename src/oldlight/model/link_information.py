@@ -138,7 +138,7 @@ def law_of_state(mdp: TabularMDP, info: LinkInformation, steps: int, initial: Fl
         b = np.zeros(mdp.n_states)
         b[info.state] = 1.0
     for i, a in enumerate(info.queue[:steps]):
-        b = b @ mdp.transitions[max((info.t or 0) + i, 0), :, a, :]
+        b = mdp.advanced(b, max((info.t or 0) + i, 0), a)
     return b
 
 
@@ -189,6 +189,8 @@ def check_link(problem: ImpairedMDP, info: Any, automaton: ChannelAutomaton | No
         reached = problem.initial > 0
         for i in range(t):
             chosen = [problem.pending[i]] if i < problem.actuation else range(A)
-            reached = np.asarray((problem.transitions_at(i)[reached][:, chosen] > 0).any(axis=(0, 1)))
+            pairs = np.zeros((S, A))
+            pairs[:, chosen] = reached[:, None]
+            reached = np.asarray(pairs.reshape(-1) @ problem.matrix_at(i)) > 0
         if not 0 <= s < S or not reached[s]:
             raise no(f"no way of acting reaches state {s} at step {t}")

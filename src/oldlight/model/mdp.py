@@ -30,9 +30,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from oldlight import checks, files
+from oldlight import checks
 from oldlight.model import readers as tables
 from oldlight.model import span
+from oldlight.model.transitions import stored
 
 Floats = NDArray[np.float64]
 
@@ -42,8 +43,10 @@ class TabularMDP:
 
     Parameters
     ----------
-    transitions : array_like, shape (S, A, S) or (H, S, A, S)
-        Probability of each next state: of a stationary process, or one for each step. Rows sum to one.
+    transitions : array_like, shape (S, A, S) or (H, S, A, S), or sparse
+        Probability of each next state: of a stationary process, or one for each step. Rows sum to one. Sparse: a scipy.sparse matrix
+        (S·A × S) with the rows s·A + a, a list of A matrices (S × S), a list of H of either, or
+        ``{"s": .., "a": .., "s2": .., "p": ..}``, a successor for each entry (see `oldlight.model.transitions`).
     rewards : array_like, shape (S, A) or (H, S, A)
         Any numbers whose sums over an episode are finite.
     horizon : int or None
@@ -69,11 +72,13 @@ class TabularMDP:
     TabularMDP(S=2, A=2, H=3, stationary)
     >>> mdp.transitions.shape, mdp.rewards.shape
     ((3, 2, 2, 2), (3, 2, 2))
+    >>> from scipy.sparse import csr_array
+    >>> ol.TabularMDP([csr_array([[1, 0], [0, 1]]), csr_array([[0, 1], [1, 0]])], mdp.rewards[0], horizon=3)  # one for each action
+    TabularMDP(S=2, A=2, H=3, stationary, sparse)
     >>> ol.TabularMDP(stay_or_swap, rewards=[[0, 0], [1, 1]], horizon=None, discount=0.9)
     TabularMDP(S=2, A=2, for ever, discount 0.9)
     """
 
-    transitions: Floats  # [h, s, a, s2]
     rewards: Floats  # [h, s, a]
     initial: Floats  # [s]
     horizon: int | None
@@ -81,10 +86,11 @@ class TabularMDP:
     average: bool
     n_states: int
     n_actions: int
+    sparse: bool
 
     def __init__(
         self,
-        transitions: ArrayLike,
+        transitions: ArrayLike | Any,
         rewards: ArrayLike,
         *,
         horizon: int | None,
@@ -96,23 +102,22 @@ class TabularMDP:
         average: bool = False,
     ) -> None:
         u = span.checked_span(horizon, discount, average)
-        H = 1 if horizon is None else checks.whole("horizon", horizon, least=1)
-        P, R = checks.numbers("transitions", transitions), checks.numbers("rewards", rewards)
-        S, A = span.checked_shapes(P, R, None if horizon is None else H)
+        H = 1 if horizon is None else span.checked_horizon(horizon)
+        R = checks.numbers("rewards", rewards)
+        P = self._stored = stored(transitions, None if horizon is None else H, R.shape)
+        S, A = P.n_states, P.n_actions
+        span.check_shapes(P.stationary, S, A, R, None if horizon is None else H)
         if horizon is not None and u is not None:
             R, u = u ** np.arange(H)[:, None, None] * checks.numbers("rewards", R), None
         self.horizon, self.discount, self.average = None if horizon is None else H, u, bool(average)
         self.n_states, self.n_actions = S, A
-        self.stationary_transitions, self.stationary_rewards = P.ndim == 3, R.ndim == 2
-        axes = ("s", "a", "s'") if P.ndim == 3 else ("h", "s", "a", "s'")
-        P = checks.frozen(checks.probability_rows("transitions", P, axes))
+        self.sparse, self.stationary_transitions, self.stationary_rewards = P.sparse, P.stationary, R.ndim == 2
         R = checks.frozen(checks.finite_array("rewards", R, ("s", "a") if R.ndim == 2 else ("h", "s", "a")))
         largest = np.abs(R).max(axis=(-2, -1))  # of each step, or of all
         with np.errstate(over="ignore"):
             most = largest / (1 - u) if u is not None else largest.sum() if R.ndim == 3 else H * largest
             span.check_sums(R, float(most), f"{H} steps" if horizon is not None else "for ever")
-        self.stationary = P.ndim == 3 and R.ndim == 2
-        self.transitions = np.broadcast_to(P, (H, S, A, S))
+        self.stationary = P.stationary and R.ndim == 2
         self.rewards = np.broadcast_to(R, (H, S, A))
         if initial is None:
             rho = np.full(S, 1.0 / S)
@@ -126,7 +131,48 @@ class TabularMDP:
         self.truncation_error = checks.real("truncation_error", truncation_error)
         if self.truncation_error < 0:
             raise ValueError(f"truncation_error is {self.truncation_error:.12g}, expected a number ≥ 0")
+        self._cache: dict[Any, Any] = {}  # what others make of the transitions once, by step
         self._sealed = True
+
+    @property
+    def transitions(self) -> Floats:
+        """P[h, s, a, s2]. Of a sparse process the array is made on request, and refused where it is large: use `matrix`."""
+        return self._stored.dense(self.horizon or 1)
+
+    def matrix(self, h: int = 0) -> Any:
+        """P_h with the rows s·A + a, shape (S·A, S): an array, or a `scipy.sparse.csr_array` if the process is `sparse`.
+
+        Products with it are all that planning needs: ``(mdp.matrix(h) @ v).reshape(S, A)`` is the mean of v after a step from (s, a), and
+        ``b @ mdp.matrix(h)[a::A]`` the law of the next state after action a in a state with the law b.
+        """
+        if h < 0 or (self.horizon is not None and h >= self.horizon):
+            raise IndexError(f"h is {h}, expected a step in 0..{'' if self.horizon is None else self.horizon - 1}")
+        return self._stored.matrix(h)
+
+    def advanced(self, b: Floats, h: int, a: int) -> Floats:
+        """b P_a: the law of s_{h+1} when s_h has the law b, axes (.., s), and action a is done."""
+        step = self._stored.matrix(h)[a :: self.n_actions]
+        return np.asarray(b @ step)
+
+    def expected(self, v: Floats, h: int) -> Floats:
+        """P V: the mean of v, axes (s2, ..), after a step from (s, a); axes (s, a, ..)."""
+        found = np.asarray(self._stored.matrix(h) @ v.reshape(self.n_states, -1))
+        return found.reshape(self.n_states, self.n_actions, *v.shape[1:])
+
+    def row(self, h: int, s: int, a: int) -> tuple[NDArray[Any], Floats]:
+        """The states that follow (s, a) at step h, and their probabilities."""
+        matrix, i = self._stored.matrix(h), s * self.n_actions + a
+        if self.sparse:
+            part = slice(matrix.indptr[i], matrix.indptr[i + 1])
+            return matrix.indices[part], matrix.data[part]
+        found = np.flatnonzero(matrix[i])
+        return found, matrix[i, found]
+
+    @property
+    def nbytes(self) -> int:
+        """Memory that the transitions and rewards take, in bytes."""
+        rewards = self.rewards[:1] if self.stationary_rewards else self.rewards
+        return self._stored.nbytes + int(rewards.nbytes)
 
     def __setattr__(self, name: str, value: object) -> None:
         if getattr(self, "_sealed", False):
@@ -143,7 +189,7 @@ class TabularMDP:
         kind = f"H={self.horizon}, {'stationary' if self.stationary else 'per-step'}"
         if self.horizon is None:
             kind = "for ever, " + ("average reward" if self.average else f"discount {self.discount:.12g}")
-        return f"TabularMDP(S={self.n_states}, A={self.n_actions}, {kind})"
+        return f"TabularMDP(S={self.n_states}, A={self.n_actions}, {kind}{', sparse' if self.sparse else ''})"
 
     def __eq__(self, other: object) -> bool:
         if not isinstance(other, TabularMDP):
@@ -152,7 +198,7 @@ class TabularMDP:
             (self.horizon, self.states, self.actions) == (other.horizon, other.states, other.actions)
             and (self.discount, self.average) == (other.discount, other.average)
             and self.truncation_error == other.truncation_error
-            and np.array_equal(self.transitions, other.transitions)
+            and self._stored.same(other._stored)
             and np.array_equal(self.rewards, other.rewards)
             and np.array_equal(self.initial, other.initial)
         )
@@ -162,7 +208,7 @@ class TabularMDP:
     def _parts(self) -> dict[str, Any]:
         """The constructor's arguments, without the repeated step axis."""
         return {
-            "transitions": self.transitions[0] if self.stationary_transitions else self.transitions,
+            "transitions": self._stored.argument(),
             "rewards": self.rewards[0] if self.stationary_rewards else self.rewards,
             "horizon": self.horizon,
             "initial": self.initial,
@@ -290,79 +336,13 @@ class TabularMDP:
 
     def save(self, path: str | os.PathLike[str]) -> Path:
         """Write `path`.npz (the arrays) and `path`.toml (sizes, names and where the arrays are, for people)."""
-        arrays_path, text_path = _file_pair(path)
-        parts = self._parts()
-        checks.save_arrays(arrays_path, **{k: parts[k] for k in ("transitions", "rewards", "initial")})
-        lines = [
-            "# a finite episodic decision process; the arrays are in the npz file beside this one",
-            'kind = "oldlight.TabularMDP"',
-            "version = 1",
-            f"arrays = {_quote(arrays_path.name)}",
-            *([] if self.horizon is None else [f"horizon = {self.horizon}"]),
-            *([] if self.discount is None else [f"discount = {self.discount!r}"]),
-            *(["average = true"] if self.average else []),
-            f"n_states = {self.n_states}",
-            f"n_actions = {self.n_actions}",
-            f"stationary = {'true' if self.stationary else 'false'}",
-            f"truncation_error = {self.truncation_error!r}",
-            f"reward_range = [{float(self.rewards.min())!r}, {float(self.rewards.max())!r}]",
-        ]
-        for key, labels in (("states", self.states), ("actions", self.actions)):
-            if labels is not None:
-                lines.append(f"{key} = [{', '.join(_quote(label) for label in labels)}]")
-        return checks.write_text(text_path, "\n".join(lines) + "\n")
+        from oldlight.model import mdp_files
+
+        return mdp_files.save(self, self._parts(), path)
 
     @classmethod
     def load(cls, path: str | os.PathLike[str]) -> TabularMDP:
         """Read what `save` wrote; `path` with or without .toml/.npz."""
-        _, text_path = _file_pair(path)
-        head = _head(text_path)
-        H, S, A = head.get("horizon"), head["n_states"], head["n_actions"]
-        source = files.inside(text_path, "arrays", head["arrays"])
-        with files.arrays_in(source) as held:
-            found = held.shape("transitions")
-            if found[-2:] != (A, S):
-                raise files.UnreadableFile(
-                    f"{text_path} has {S} states and {A} actions, but {source} has transitions of shape {found}: the two "
-                    "files do not belong together"
-                )
-            parts: dict[str, Any] = {
-                "transitions": held.array("transitions", "biuf", (S, A, S), *([] if H is None else [(H, S, A, S)])),
-                "rewards": held.array("rewards", "biuf", (S, A), *([] if H is None else [(H, S, A)])),
-                "initial": held.array("initial", "biuf", (S,)),
-            }
-        with files.reading(f"{text_path} with {source.name}", "process file"):
-            more = ("states", "actions", "truncation_error", "discount", "average")
-            parts |= {key: head[key] for key in more if key in head}
-            return cls(**parts, horizon=H)
+        from oldlight.model import mdp_files
 
-
-def _head(path: Path) -> dict[str, Any]:
-    """What the TOML file of a process holds, checked."""
-    head = files.read_toml(path, "process file")
-    if head.get("kind") != "oldlight.TabularMDP":
-        raise files.UnreadableFile(f"{path}: kind is {head.get('kind')!r}, expected 'oldlight.TabularMDP'")
-    if head.get("version") != 1:
-        raise files.UnreadableFile(f"{path}: version is {head.get('version')!r}; this oldlight reads version 1")
-    forever = "horizon" not in head and ("discount" in head or head.get("average") is True)
-    for key, kind in (("arrays", str), ("horizon", int), ("n_states", int), ("n_actions", int)):
-        if key == "horizon" and forever:
-            continue
-        if not isinstance(head.get(key), kind):
-            found = f"is {head[key]!r}" if key in head else "is missing"
-            expected = "word" if kind is str else "whole number"
-            raise files.UnreadableFile(f"{path}: {key} {found}, expected a {expected}")
-    return head
-
-
-def _file_pair(path: str | os.PathLike[str]) -> tuple[Path, Path]:
-    base = Path(path)
-    if base.suffix in (".toml", ".npz"):
-        base = base.with_suffix("")
-    return base.with_name(base.name + ".npz"), base.with_name(base.name + ".toml")
-
-
-def _quote(text: str) -> str:
-    import json
-
-    return json.dumps(text, ensure_ascii=False).replace("\x7f", "\\u007f")
+        return mdp_files.load(cls, path)

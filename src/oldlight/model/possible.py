@@ -81,19 +81,17 @@ def _reachable(problem: ImpairedMDP, t: int) -> NDArray[np.bool_]:
     if problem.warmup:
         mask = problem.initial > 0
         for i in range(-problem.warmup, t):
-            mask = np.asarray((problem.transitions_at(i)[mask] > 0).any(axis=(0, 1)))
+            mask = np.asarray(np.repeat(mask.astype(np.float64), problem.n_actions) @ problem.matrix_at(i)) > 0
         return np.asarray(mask[:, None])
     reached = np.zeros((S, law.longest_delay + 1), dtype=bool)
     reached[:, : len(law.first)] = (problem.initial > 0)[:, None] & (law.first[: law.longest_delay + 1] > 0)
     for i in range(t):
         can = np.broadcast_to(law.at_step(law.interarrival, i) > 0, (S, problem.n_actions, law.interarrival.shape[-1]))
-        moves_to = problem.transitions_at(i) > 0  # [s, a, s2]
-        after = np.zeros_like(reached)
-        for k in range(can.shape[-1]):
-            to = np.asarray((moves_to & can[:, :, k, None]).any(axis=1))  # [s, s2]
-            late = np.asarray((reached[:, :, None] & to[:, None, :]).any(axis=0)).T  # [s2, d]
-            for d in np.flatnonzero(late.any(axis=0)).tolist():
-                after[:, min(d + k, law.longest_delay)] |= late[:, d]
+        P, after = problem.matrix_at(i), np.zeros_like(reached)
+        for k in np.flatnonzero(can.any(axis=(0, 1))).tolist():
+            for d in np.flatnonzero(reached.any(axis=0)).tolist():
+                pairs = (reached[:, d, None] & can[:, :, k]).astype(np.float64)
+                after[:, min(d + k, law.longest_delay)] |= np.asarray(pairs.reshape(-1) @ P) > 0
         reached = after
     return reached
 

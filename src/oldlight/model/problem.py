@@ -185,8 +185,12 @@ class ImpairedMDP:
     lead = checks.renamed_property("lead", "warmup")
     seen = checks.renamed_property("seen", "arrival_probability")
 
+    def matrix_at(self, t: int) -> Any:
+        """P_t with the rows s·A + a, as `TabularMDP.matrix` has it, for t = −warmup..H−1."""
+        return self.mdp.matrix(max(t, 0))
+
     def transitions_at(self, t: int) -> Floats:
-        """P_t, axes (s, a, s2), for t = −warmup..H−1."""
+        """P_t, axes (s, a, s2), for t = −warmup..H−1; made on request if the process is sparse (see `TabularMDP.transitions`)."""
         step: Floats = self.mdp.transitions[max(t, 0)]
         return step
 
@@ -197,9 +201,9 @@ class ImpairedMDP:
     @cached_property
     def state_at_zero(self) -> Floats:
         """The law of s_0: rho, or what the steps before step 0 made of a uniform state."""
-        b = self.initial
+        b, A = self.initial, self.n_actions
         for _ in range(self.warmup):
-            b = b @ self.mdp.transitions[0].mean(axis=1)
+            b = np.asarray(np.repeat(b / A, A) @ self.mdp.matrix(0))
         return b
 
     def behind(self, channel: GivenChannel) -> ImpairedMDP:
@@ -287,14 +291,19 @@ class Truncated:
         return drawing.plain(vars(self))  # type: ignore[no-any-return]
 
     def plot(self, ax: Any = None) -> Any:
-        """Draw the probability that some delay of an episode exceeds k, for k up to the new longest delay; returns the axes."""
+        """Draw the probability that some delay of an episode exceeds k (behind a link that loses, or has no delay law: that some
+        observation is older than k when it is shown), for k up to the new longest delay; returns the axes."""
         ax = drawing.axes_of(ax)
         problem = self.problem
-        law = problem.channel.delay.law(problem.horizon, problem.n_states, problem.n_actions)
-        shorter = [law.probability_longer(k) for k in range(self.max_delay)]
+        if problem.has_delay_law:
+            law, what = problem.channel.delay.law(problem.horizon, problem.n_states, problem.n_actions), "a delay"
+            shorter = [law.probability_longer(k) for k in range(self.max_delay)]
+        else:
+            link, what = problem.channel.automaton(problem.horizon), "an age"
+            shorter = [probability_older(link, k) for k in range(self.max_delay)]
         ax.step(range(self.max_delay + 1), [*shorter, self.probability], where="post", marker="o")
         ax.set_xlabel("k [steps]")
-        ax.set_ylabel("probability of a delay > k")
+        ax.set_ylabel(f"probability of {what} > k")
         return ax
 
 

@@ -8,6 +8,7 @@ from numpy.typing import NDArray
 from oldlight import checks
 
 Floats = NDArray[np.float64]
+LONGEST = 10**6  # steps of an episode
 
 
 def checked_discount(discount: object) -> float:
@@ -45,23 +46,23 @@ def check_sums(R: Floats, most: float, over: str) -> None:
         )
 
 
-def checked_shapes(P: Floats, R: Floats, H: int | None) -> tuple[int, int]:
-    """(S, A), after transitions and rewards were found to have the axes of a process with H steps; None: for ever."""
-    if P.ndim not in (3, 4):
-        raise ValueError(f"transitions has shape {P.shape}; expected (S, A, S) or (H, S, A, S)")
-    S, A = P.shape[-3], P.shape[-2]
-    if P.shape[-1] != S:
-        raise ValueError(
-            f"transitions has shape {P.shape}: {S} states on axis {P.ndim - 3} but {P.shape[-1]} on the last axis; "
-            "the axes are (s, a, s'), after an optional step axis"
+def checked_horizon(horizon: object) -> int:
+    """The number of steps."""
+    H = checks.whole("horizon", horizon, least=1)
+    if H > LONGEST:
+        raise checks.TooLarge(
+            f"horizon is {H:,}: an episode may have {LONGEST:,} steps, since a plan has entries for each of them. A process that runs on and "
+            "on has horizon=None, with discount=u or average=True"
         )
-    if H is None and (P.ndim, R.ndim) != (3, 2):
+    return H
+
+
+def check_shapes(stationary: bool, S: int, A: int, R: Floats, H: int | None) -> None:
+    """Do the rewards have the axes of these transitions, with H steps; None: for ever?"""
+    if H is None and (not stationary or R.ndim != 2):
         raise ValueError(
-            f"transitions has shape {P.shape} and rewards has shape {R.shape}: a process that runs for ever is stationary; expected "
-            f"{(S, A, S)} and {(S, A)}"
+            f"horizon is None, with {'transitions' if not stationary else 'rewards'} of each step: a process that runs for ever is stationary; "
+            f"expected transitions of shape {(S, A, S)} and rewards of shape {(S, A)}"
         )
-    if P.ndim == 4 and P.shape[0] != H:
-        raise ValueError(f"transitions has {P.shape[0]} steps on its first axis, expected horizon = {H}")
     if R.shape not in ((S, A), (H, S, A)):
         raise ValueError(f"rewards has shape {R.shape}; expected {(S, A)} or {(H, S, A)} to fit the transitions")
-    return S, A

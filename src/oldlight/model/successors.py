@@ -1,8 +1,13 @@
-"""One step's transitions as the compiled loops read them: a matrix, and a list of successors for each (s, a)."""
+"""One step's transitions as the compiled loops read them: a list of successors for each (s, a), or a matrix where a product is cheaper.
+
+Row s·A + a of step h has the successors index[first[row] + k], k = 0..count[row]−1, in rising order, with the probabilities weight[..]. The lists
+of a sparse process are its own arrays, not copies; nothing here depends on S² unless the matrix is full.
+"""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -11,41 +16,82 @@ from oldlight.model.channels.pmfs import running_sums
 from oldlight.model.mdp import TabularMDP
 
 Floats = NDArray[np.float64]
+Ints = NDArray[np.int64]
 
 
 @dataclass(frozen=True, eq=False)
 class Successors:
     """One step's transitions, ready for the kernels: lists of successors, and the matrix if a product is cheaper."""
 
-    matrix: Floats  # [s·A + a, s2]
-    index: NDArray[np.int64]  # [s·A + a, k]
-    weight: Floats  # [s·A + a, k]
-    count: NDArray[np.int64]  # [s·A + a]
-    dense: bool
+    n_states: int
+    first: Ints  # [s·A + a]
+    count: Ints  # [s·A + a]
+    index: NDArray[np.int32]  # [place]
+    weight: Floats  # [place]
+    matrix: Floats  # [s·A + a, s2]; empty, (0, S), unless `dense`
+
+    @property
+    def dense(self) -> bool:
+        """Is a product of matrices cheaper than the lists?"""
+        return len(self.matrix) > 0
+
+    @property
+    def width(self) -> int:
+        """The longest list."""
+        return int(self.count.max())
 
     @classmethod
-    def of(cls, P: Floats) -> Successors:
-        """From P[s, a, s2]."""
-        S = P.shape[-1]
-        matrix = np.ascontiguousarray(P.reshape(-1, S))
-        count = np.count_nonzero(matrix, axis=1)
-        width = int(count.max())
-        order = np.argsort(matrix == 0, axis=1, kind="stable")[:, :width]
-        weight = np.take_along_axis(matrix, order, axis=1)
-        dense = float(count.mean()) > max(6.0, 0.3 * S)
-        return cls(matrix, order.astype(np.int64), weight, count.astype(np.int64), dense)
+    def of(cls, matrix: Any) -> Successors:
+        """From a matrix with the rows s·A + a, dense or sparse."""
+        rows, S = matrix.shape
+        if isinstance(matrix, np.ndarray):
+            row, index = np.nonzero(matrix)
+            weight = matrix[row, index]
+            count = np.bincount(row, minlength=rows)
+            first = np.cumsum(count) - count
+        else:
+            first, index, weight = matrix.indptr[:-1], matrix.indices, matrix.data
+            count = np.diff(matrix.indptr)
+        product = np.empty((0, S))
+        if len(index) > max(6.0, 0.3 * S) * rows:
+            product = np.ascontiguousarray(matrix if isinstance(matrix, np.ndarray) else matrix.toarray())
+        return cls(
+            S, first.astype(np.int64), count.astype(np.int64), index.astype(np.int32, copy=False), weight, product
+        )
+
+    def padded(self) -> tuple[Ints, Floats]:
+        """index[s·A + a, k] and weight[s·A + a, k], as wide as the longest list; what is beyond a list has the weight 0."""
+        k = np.arange(self.width)
+        inside = k < self.count[:, None]
+        place = np.where(inside, self.first[:, None] + k, 0)
+        return np.where(inside, self.index[place], 0).astype(np.int64), np.where(inside, self.weight[place], 0.0)
+
+
+def successors_at(mdp: TabularMDP, h: int) -> Successors:
+    """Those of step h, made once for a process (once for all steps if they do not change with time)."""
+    key = ("successors", 0 if mdp.stationary_transitions else h)
+    if key not in mdp._cache:
+        mdp._cache[key] = Successors.of(mdp._stored.own[key[1]])
+    found: Successors = mdp._cache[key]
+    return found
+
+
+def all_successors(mdp: TabularMDP) -> list[Successors]:
+    """Those of every step; of one if they do not change with time."""
+    return [successors_at(mdp, h) for h in range(1 if mdp.stationary_transitions else mdp.finite_horizon)]
 
 
 def successor_sums(mdp: TabularMDP) -> tuple[NDArray[np.int64], Floats]:
     """The transitions as the kernels draw them: successors index[h, s·A + a, k] and the running sums of their probabilities; one h if
     they do not change with time."""
-    steps = [Successors.of(P) for P in (mdp.transitions[:1] if mdp.stationary_transitions else mdp.transitions)]
-    width = max(step.index.shape[1] for step in steps)
+    steps = all_successors(mdp)
+    width = max(step.width for step in steps)
     shape = (len(steps), mdp.n_states * mdp.n_actions, width)
-    index, cumulative = np.zeros(shape, dtype=np.int64), np.full(shape, 2.0)
+    found, cumulative = np.zeros(shape, dtype=np.int64), np.full(shape, 2.0)
     for i, step in enumerate(steps):
-        order = np.argsort(-step.weight, axis=1, kind="stable")  # likely successors are found first
+        index, weight = step.padded()
+        order = np.argsort(-weight, axis=1, kind="stable")  # likely successors are found first
         n = order.shape[1]
-        index[i, :, :n] = np.take_along_axis(step.index, order, axis=1)
-        cumulative[i, :, :n] = running_sums(np.take_along_axis(step.weight, order, axis=1))
-    return index, cumulative
+        found[i, :, :n] = np.take_along_axis(index, order, axis=1)
+        cumulative[i, :, :n] = running_sums(np.take_along_axis(weight, order, axis=1))
+    return found, cumulative

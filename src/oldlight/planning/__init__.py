@@ -156,14 +156,14 @@ def _plan_certain(problem: ImpairedMDP) -> Solution:
 def _q_certain(problem: ImpairedMDP, plan: NDArray[Any], info: Information) -> Floats:
     after = markov_values(problem, MarkovPolicy(plan, problem.n_actions), info.h + 1)
     h, b = info.h, current(problem, info)
-    return np.asarray(b @ (problem.rewards_at(h) + problem.transitions_at(h) @ after))
+    return np.asarray(b @ (problem.rewards_at(h) + problem.mdp.expected(after, h)))
 
 
 def markov_values(problem: ImpairedMDP, policy: MarkovPolicy, stop: int | None = None) -> Floats:
     """The value of a Markov policy per state of step `stop` (−warmup if None), with uniform actions before step 0."""
     V = np.zeros(problem.n_states)
     for t in range(problem.horizon - 1, (-problem.warmup if stop is None else stop) - 1, -1):
-        x = problem.rewards_at(t) + problem.transitions_at(t) @ V
+        x = problem.rewards_at(t) + problem.mdp.expected(V, max(t, 0))
         V = x.mean(axis=1) if t < 0 else x[np.arange(problem.n_states), policy.actions[t]]
     return V
 

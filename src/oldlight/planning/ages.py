@@ -40,7 +40,7 @@ from oldlight.model.age_layers import Block, Layers, Move
 from oldlight.model.channels.automaton import NOTHING_NEWER
 from oldlight.model.information import Block as Place
 from oldlight.model.mdp import TabularMDP
-from oldlight.model.successors import Successors
+from oldlight.model.successors import Successors, all_successors, successors_at
 from oldlight.planning.blocks import SMALL
 from oldlight.planning.delay import DelayModel, SingleBlocks, action_type, share
 from oldlight.planning.delay import Floats as Floats
@@ -59,23 +59,19 @@ class Plant(DelayModel):
         self.initial = mdp.initial if initial is None else initial
         self.layout: Any = mdp  # what the induction asks of a layout: n_states, n_actions, horizon
         self.share = 1.0  # of the rewards, in the block at hand
-        self._cache: dict[int, Successors] = {}
 
     def successors(self, t: int) -> Successors:
-        key = 0 if self.mdp.stationary_transitions else max(t, 0)
-        if key not in self._cache:
-            self._cache[key] = Successors.of(self.mdp.transitions[key])
-        return self._cache[key]
+        return successors_at(self.mdp, max(t, 0))
 
     @cached_property
     def lists(self) -> tuple[NDArray[np.int64], Floats, NDArray[np.int64], Floats]:
         """Successors index[t, s·A + a, k], their probabilities, their number and the rewards [t, s, a]; one t if stationary."""
         mdp = self.mdp
-        steps = [self.successors(t) for t in range(1 if mdp.stationary_transitions else mdp.finite_horizon)]
-        shape = (len(steps), mdp.n_states * mdp.n_actions, max(x.index.shape[1] for x in steps))
+        steps = all_successors(mdp)
+        shape = (len(steps), mdp.n_states * mdp.n_actions, max(x.width for x in steps))
         index, weight = np.zeros(shape, np.int64), np.zeros(shape)
         for t, x in enumerate(steps):
-            index[t, :, : x.index.shape[1]], weight[t, :, : x.index.shape[1]] = x.index, x.weight
+            index[t, :, : x.width], weight[t, :, : x.width] = x.padded()
         rewards = np.array(mdp.rewards[:1] if mdp.stationary_rewards else mdp.rewards, order="C")  # never read-only
         return index, weight, np.stack([x.count for x in steps]), rewards
 
@@ -294,7 +290,7 @@ class AgeTables:
         successors = self.plant.successors(t)
         base = theta * self.plant.rewards(t)
         if L == 0:
-            x = base + theta * (successors.matrix @ arrival[:, 0]).reshape(S, A)
+            x = base + theta * self.plant.mdp.expected(arrival[:, 0], max(t, 0))
             x = x if wait is None else x + (1.0 - theta) * wait
             return np.take_along_axis(x, each, axis=1)
         W = A ** (L - 1)
@@ -306,7 +302,8 @@ class AgeTables:
             return out.reshape(S, A**L)
         waits = np.empty((0, 0, 0, 0)) if wait is None else wait.reshape(S, A, W, A)
         rows, acts = np.ascontiguousarray(arrival.T), acts.reshape(-1, W, A)
-        index, weight = successors.index, successors.matrix if successors.dense else successors.weight
+        index, weight = successors.padded()
+        weight = successors.matrix if successors.dense else weight
         threads = self._threads if 4 * out.size * index.shape[1] > SMALL else 1
         cuts = [S * i // threads for i in range(threads + 1)]
         tasks = []
@@ -323,7 +320,7 @@ class AgeTables:
         assert arrival is not None
         A, L, t = self.layers.n_actions, block.length, block.h - block.length
         b = self._weights[max(t, 0)]
-        after = b @ self.plant.mdp.transitions[max(t, 0)].transpose(1, 0, 2)  # [q1, s2]
+        after = np.stack([self.plant.mdp.advanced(b, max(t, 0), a) for a in range(A)])  # [q1, s2]
         x = after @ arrival  # [q1, code of q2..qL, a]
         if block.h < len(self.plant.pending):
             chosen = np.full(A**L, self.plant.pending[block.h])
@@ -357,12 +354,12 @@ class AgeTables:
         H, S = mdp.finite_horizon, mdp.n_states
         V, plan = np.zeros(S), np.empty((H, S), np.int64)
         for h in range(H - 1, -1, -1):
-            x = mdp.rewards[h] + mdp.transitions[h] @ V
+            x = mdp.rewards[h] + mdp.expected(V, h)
             plan[h], V = x.argmax(axis=1), x.max(axis=1)
         law = np.empty((H, S))
         law[0] = self.plant.initial
         for h in range(H - 1):
-            law[h + 1] = law[h] @ mdp.transitions[h][np.arange(S), plan[h]]
+            law[h + 1] = law[h] @ mdp.matrix(h)[np.arange(S) * mdp.n_actions + plan[h]]
         return law
 
 

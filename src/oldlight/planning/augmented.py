@@ -49,6 +49,7 @@ from oldlight.machine import default_limit, format_bytes
 from oldlight.model.information import Information, Layout, beginnings, decode, encode, settled_late
 from oldlight.model.policies import Policy, probabilities_at
 from oldlight.model.problem import ImpairedMDP, checked_problem
+from oldlight.model.successors import all_successors
 
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
@@ -231,7 +232,7 @@ def _write(problem: ImpairedMDP, past: bool, max_bytes: int | None) -> Augmented
     wide = (
         S
         if problem.arrival_probability is not None
-        else 1 + int(np.count_nonzero(problem.mdp.transitions)) // (H * S * A)
+        else 1 + int(np.mean([step.count.mean() for step in all_successors(problem.mdp)]))
     )
     need = A * (wide * (24 * sum(moving) + 64 * max(moving, default=0)) + 96 * end)  # all rows, work on one segment
     limit = default_limit() if max_bytes is None else checks.whole("max_bytes", max_bytes, least=1)
@@ -263,7 +264,7 @@ def _follow(problem: ImpairedMDP, x: Segment, n: int, future: Floats) -> Floats:
     t, (S, width) = x.t or 0, future.shape
     out = future[:, None, :]  # [s, code, k]
     for i in range(t + n - 1, t - 1, -1):
-        out = (problem.transitions_at(i).reshape(-1, S) @ out.reshape(S, -1)).reshape(S, problem.n_actions, -1, width)
+        out = (problem.matrix_at(i) @ out.reshape(S, -1)).reshape(S, problem.n_actions, -1, width)
         out = out.swapaxes(1, 2).reshape(S, -1, width)  # [s, q1, rest, k] -> [s, code = q1 + A·rest, k]
     return np.tensordot(problem.initial, out, axes=1) if x.t is None else out.reshape(-1, width)
 
@@ -295,7 +296,7 @@ def _moves(problem: ImpairedMDP, x: Segment, places: dict[tuple[int, int | None,
         P, head, stride, rest = np.ones((1, 1)), 0 * s, 0, 0 * s
     else:
         one = x.t is not None and n == 1
-        P = problem.transitions_at(u - 1).reshape(-1, S) if one else _follow(problem, x, n, np.eye(S))
+        P = problem.matrix_at(u - 1) if one else _follow(problem, x, n, np.eye(S))
         head, stride, rest = s * A**n + longer % A**n, A ** (x.m + (x.h < H) - n), longer // A**n
     row = csr(P)[head]
     count, shape = np.diff(row.indptr), (len(s), end + 1)

@@ -37,7 +37,7 @@ from oldlight.checks import TooLarge
 from oldlight.machine import default_limit, format_bytes, thread_count
 from oldlight.model.information import Block, Layout
 from oldlight.model.problem import ImpairedMDP
-from oldlight.model.successors import Successors
+from oldlight.model.successors import Successors, all_successors, successors_at
 from oldlight.planning.blocks import SMALL, Schedule, run_calls
 from oldlight.planning.blocks import Stage as Stage
 
@@ -52,15 +52,11 @@ class DelayModel:
     def __init__(self, problem: ImpairedMDP, layout: Layout) -> None:
         law = problem.law
         self.problem, self.layout, self.law = problem, layout, law
-        self._cache: dict[int, Successors] = {}
         self._schedules: dict[str, Schedule] = {}
 
     def successors(self, t: int) -> Successors:
         """P_t, for t = −warmup..H−1."""
-        key = 0 if self.problem.mdp.stationary_transitions else max(t, 0)
-        if key not in self._cache:
-            self._cache[key] = Successors.of(self.problem.transitions_at(t))
-        return self._cache[key]
+        return successors_at(self.problem.mdp, max(t, 0))
 
     def reward(self, t: int, waited: int) -> Floats:
         """What is earned when an agent with newest step t, wait δ and head q1 acts: [s, q1]."""
@@ -84,24 +80,21 @@ class DelayModel:
         from oldlight.kernels import delay as kernels
 
         problem, law, mdp = self.problem, self.law, self.problem.mdp
-        steps = [self.successors(t) for t in range(1 if mdp.stationary_transitions else problem.horizon)]
+        steps = all_successors(mdp)
         rewards = mdp.rewards[:1] if mdp.stationary_rewards else mdp.rewards
-        pairs, S = steps[0].matrix.shape
+        pairs, S = len(steps[0].count), problem.n_states
         count = np.array([step.count for step in steps])
         none = np.empty((len(steps), pairs, 0))
         if sum(step.dense for step in steps) * 2 > len(steps):
             lists = (none.astype(np.int64), none, count, np.array([step.matrix for step in steps]))
         else:
-            width = max(step.index.shape[1] for step in steps)
+            width = max(step.width for step in steps)
             successor, probability = (
                 np.zeros((len(steps), pairs, width), np.int64),
                 np.zeros((len(steps), pairs, width)),
             )
             for t, step in enumerate(steps):
-                successor[t, :, : step.index.shape[1]], probability[t, :, : step.index.shape[1]] = (
-                    step.index,
-                    step.weight,
-                )
+                successor[t, :, : step.width], probability[t, :, : step.width] = step.padded()
             lists = (successor, probability, count, np.empty((0, pairs, S)))
         # copies, so that all have one type for the compiler (those of the problem cannot be written)
         own = (np.array(x, order="C") for x in (rewards, law.hazard, law.first_hazard, problem.initial))
@@ -202,9 +195,8 @@ class SingleBlocks:
         successors, reward = self.model.successors(t), self.model.reward(t, 0)
         size, heads, W = S * A**m, A if m else 1, A ** max(m - 1, 0)
         choices = 1 if block is None or m == 0 else A
-        matrix = successors.matrix if successors.dense else np.empty((0, S))
         step = kernels.Step(
-            successors.index, successors.weight, successors.count, matrix, reward, theta, _NO_NOISE, _NO_NOISE, np.inf
+            *successors.padded(), successors.count, successors.matrix, reward, theta, _NO_NOISE, _NO_NOISE, np.inf
         )
         v_wait = np.empty((0, 0, 0, 0)) if wait is None else np.ascontiguousarray(wait).reshape(S, -1, W, heads)
         out = self.empty(size).reshape(S, W, heads)
@@ -217,7 +209,7 @@ class SingleBlocks:
             kernels.back_up_now(step, blocks, choice)
             return out.reshape(S, 1)
         threads = self.threads
-        if size * choices * successors.index.shape[1] < SMALL or (successors.dense and W <= SHORT):
+        if size * choices * successors.width < SMALL or (successors.dense and W <= SHORT):
             threads = 1
         cuts = [min(-(-W // UNIT) * i // threads * UNIT, W) for i in range(threads + 1)]
         share(self.pool, kernels.back_up, [(step, blocks, choice, i, j) for i, j in pairwise(cuts) if j > i])

@@ -27,6 +27,7 @@ from oldlight.checks import TooLarge
 from oldlight.model.information import Information, current, settled_late
 from oldlight.model.policies import MarkovPolicy, Policy, TablePolicy
 from oldlight.model.problem import ImpairedMDP
+from oldlight.model.successors import all_successors
 from oldlight.planning import Solution, solve
 from oldlight.planning.evaluation import unimpaired, visits
 
@@ -42,8 +43,7 @@ def rounding(problem: ImpairedMDP) -> float:
     to the next larger number, so the two values together by at most 2·ε·(H + 1)·(n + 2)·M.
     """
     mdp = problem.mdp
-    P = mdp.transitions[:1] if mdp.stationary_transitions else mdp.transitions
-    n = max(int(np.count_nonzero(P, axis=-1).max()), int(np.count_nonzero(problem.initial)))
+    n = max(*(step.width for step in all_successors(mdp)), int(np.count_nonzero(problem.initial)))
     largest = float(np.abs(mdp.rewards).max(axis=(1, 2)).sum())
     return 2 * float(np.finfo(np.float64).eps) * (mdp.finite_horizon + 1) * (n + 2) * largest
 
@@ -267,7 +267,7 @@ def hidden_visits(problem: ImpairedMDP, policy: MarkovPolicy, max_states: int) -
                             met += info not in measures[h]
                             measures[h][info] = measures[h].get(info, 0.0) + mass
             level = {
-                (*queue, a): chosen @ problem.transitions_at(h)[:, a, :]
+                (*queue, a): problem.mdp.advanced(chosen, max(h, 0), a)
                 for queue, vector in level.items()
                 for a, chosen in acts(h, vector)
             }
@@ -284,7 +284,7 @@ def hidden_visits(problem: ImpairedMDP, policy: MarkovPolicy, max_states: int) -
             if seen[t] > 0:
                 for s in np.flatnonzero(b).tolist():
                     spread(t, s, b[s] * np.eye(S)[s], weights)
-            b = np.asarray(sum(chosen @ problem.transitions_at(t)[:, a] for a, chosen in acts(t, b)))
+            b = np.asarray(sum(problem.mdp.advanced(chosen, t, a) for a, chosen in acts(t, b)))
         return measures
 
     if warmup:
@@ -312,7 +312,7 @@ def hidden_visits(problem: ImpairedMDP, policy: MarkovPolicy, max_states: int) -
                 for k in range(1 if warmup else pmf.shape[-1]):
                     p = np.ones(S) if warmup else pmf[:, a, k]
                     to = 0 if warmup else min(column + k, law.longest_delay)
-                    following[:, to] += (chosen * p) @ problem.transitions_at(t)[:, a, :]
+                    following[:, to] += problem.mdp.advanced(chosen * p, max(t, 0), a)
         mu = following
     return measures
 

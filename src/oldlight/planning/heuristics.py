@@ -23,6 +23,7 @@ from oldlight.model.information import Information, Layout, current
 from oldlight.model.link_information import NodePolicy
 from oldlight.model.policies import BlackoutPolicy, FunctionPolicy, MarkovPolicy
 from oldlight.model.problem import ImpairedMDP
+from oldlight.model.successors import all_successors
 from oldlight.planning.delay import DelayModel, Floats, Induction, action_type
 from oldlight.planning.loss import plan_loss
 
@@ -200,8 +201,7 @@ def certain(problem: ImpairedMDP) -> bool:
     >>> certain(ol.ImpairedMDP(ol.instances.sensing_chain(1.0), "constant:2", start="warm"))
     True
     """
-    P = problem.mdp.transitions[:1] if problem.mdp.stationary_transitions else problem.mdp.transitions
-    if not ((P == 0) | (P == 1)).all():
+    if any((step.weight != 1).any() for step in all_successors(problem.mdp)):
         return False
     at_once = problem.law.first[0] == 1 and (problem.arrival_probability is None or problem.arrival_probability[0] == 1)
     return bool(problem.warmup or at_once or problem.initial.max() == 1)

@@ -181,9 +181,9 @@ class Rollout:
 
 def push_uniform(problem: ImpairedMDP, steps: int) -> Floats:
     """The law of the state `steps` steps after the first, under uniform actions and the transitions of step 0."""
-    b = problem.initial
+    b, A = problem.initial, problem.n_actions
     for _ in range(steps):
-        b = b @ problem.mdp.transitions[0].mean(axis=1)
+        b = np.asarray(np.repeat(b / A, A) @ problem.mdp.matrix(0))
     return b
 
 

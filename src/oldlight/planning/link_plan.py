@@ -13,7 +13,7 @@ bounds by the error of merging. A plan that is interrupted holds at every moment
 from __future__ import annotations
 
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from typing import Any
 
 import numpy as np
@@ -39,11 +39,17 @@ FIRST_TRY = 4_000
 
 def distinct_actions(mdp: TabularMDP) -> NDArray[np.int64]:
     """For each action the first one that has the same transitions and rewards at every step."""
-    P = mdp.transitions[:1] if mdp.stationary_transitions else mdp.transitions
-    R = mdp.rewards[:1] if mdp.stationary_rewards else mdp.rewards
-    first: dict[tuple[bytes, bytes], int] = {}
-    keys = [(P[:, :, a].tobytes(), R[:, :, a].tobytes()) for a in range(mdp.n_actions)]
+    R, A = mdp.rewards[:1] if mdp.stationary_rewards else mdp.rewards, mdp.n_actions
+    first: dict[tuple[bytes, ...], int] = {}
+    keys = [(R[:, :, a].tobytes(), *_bytes_of_action(mdp, a)) for a in range(A)]
     return np.array([first.setdefault(key, a) for a, key in enumerate(keys)])
+
+
+def _bytes_of_action(mdp: TabularMDP, a: int) -> Iterator[bytes]:
+    """The transitions of an action, whatever the storage."""
+    for h in range(1 if mdp.stationary_transitions else mdp.finite_horizon):
+        P = mdp.matrix(h)[a :: mdp.n_actions]
+        yield from (part.tobytes() for part in ((P.indptr, P.indices, P.data) if mdp.sparse else (P,)))
 
 
 class LinkPlan:
@@ -248,6 +254,10 @@ def plan_link(
 
 
 def with_actions(mdp: TabularMDP, kept: NDArray[np.int64]) -> TabularMDP:
-    P = mdp.transitions[0][:, kept] if mdp.stationary_transitions else mdp.transitions[:, :, kept]
+    rows = (np.arange(mdp.n_states)[:, None] * mdp.n_actions + kept).reshape(-1)
+    steps = [mdp.matrix(h)[rows] for h in range(1 if mdp.stationary_transitions else mdp.finite_horizon)]
+    if not mdp.sparse:
+        steps = [step.reshape(mdp.n_states, len(kept), -1) for step in steps]
+    P = steps[0] if mdp.stationary_transitions else steps if mdp.sparse else np.array(steps)
     R = mdp.rewards[0][:, kept] if mdp.stationary_rewards else mdp.rewards[:, :, kept]
     return TabularMDP(P, R, horizon=mdp.finite_horizon, initial=mdp.initial)

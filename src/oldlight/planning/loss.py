@@ -176,12 +176,13 @@ class Search:
         return out
 
 
-def advance(B: Floats, acts: NDArray[Any], P: Floats) -> Floats:
-    """Each row's law one step on: B[i] @ P[:, acts[i], :]."""
-    following = np.empty_like(B)
+def advance(B: Floats, acts: NDArray[Any], P: Any) -> Floats:
+    """Each row's law one step on: B[i] @ P[:, acts[i], :], with P of axes (s, a, s2), or as `TabularMDP.matrix` has it."""
+    P = P.reshape(-1, P.shape[-1]) if isinstance(P, np.ndarray) else P
+    following, A = np.empty_like(B), P.shape[0] // P.shape[1]
     for a in np.unique(acts):
         rows = acts == a
-        following[rows] = B[rows] @ P[:, a, :]
+        following[rows] = B[rows] @ P[a::A]
     return following
 
 
@@ -289,7 +290,7 @@ def blackout_values(problem: ImpairedMDP, policy: BlackoutPolicy) -> Floats:
             heads = acts if d == 0 else queue % A
             queue = queue if d == 0 else queue // A + acts * A ** (d - 1)
             value += weight * np.einsum("is,si->i", B, problem.rewards_at(u + j)[:, heads])
-            B = advance(B, heads, problem.transitions_at(u + j))
+            B = advance(B, heads, problem.matrix_at(u + j))
             if u + j + 1 < H - d:
                 value += weight * seen[u + j + 1] * np.einsum("is,si->i", B, corner[u + j + 1][:, queue])
                 weight *= 1.0 - seen[u + j + 1]

@@ -28,16 +28,16 @@ def backup_at(
             x += (1 - first) * following.root.reshape(S, A, -1)[:, :, code]
         return x
     reward, theta = model.reward(t, waited), np.ones((S, A)) if h == H - 1 else model.theta(t, m, waited)
-    P = model.successors(t).matrix.reshape(S, A, S)
+    P = model.problem.matrix_at(t)
     if m == 0:
         x = np.array(reward)
         if (0, 0) in following.values:
-            x += theta * (P @ following.values[0, 0][:, 0])
+            x += theta * (P @ following.values[0, 0][:, 0]).reshape(S, A)
     else:
         reward, theta = reward[:, queue[:1]], theta[:, queue[:1]]  # [s, 1]
         x = np.repeat(reward, A, axis=1)
         if (m, 0) in following.values:
-            x += theta * (P[:, queue[0]] @ following.values[m, 0].reshape(S, A, -1)[:, :, code // A])
+            x += theta * (P[queue[0] :: A] @ following.values[m, 0].reshape(S, A, -1)[:, :, code // A])
     if h < H - 1 and (m + 1, waited + 1) in following.values:
         x += (1 - theta) * following.values[m + 1, waited + 1].reshape(S, A, -1)[:, :, code]
     return x

@@ -149,15 +149,15 @@ class Walk:
                 groups.append(Group(t, group.waited + 1, s[later], queue[later], (mass * (1 - arrives))[later]))
         for t, parts in arrivals.items():
             queue, cell, mass = (np.concatenate(part) for part in zip(*parts, strict=True))
-            before = problem.transitions_at(t - 1).reshape(-1, problem.n_states)
+            before = problem.matrix_at(t - 1)
             first = t == 0 and not problem.warmup
             groups.append(self._arrive_delay(t, queue, cell, mass, problem.initial[None] if first else before))
         return groups
 
-    def _arrive_delay(self, t: int, queue: NDArray[Any], cell: Ints, mass: Floats, to: Floats) -> Group:
+    def _arrive_delay(self, t: int, queue: NDArray[Any], cell: Ints, mass: Floats, to: Any) -> Group:
         """Step t becomes visible: its state has the law to[cell[i]] where the queue is then queue[i]."""
         different, which = _different(queue)
-        n, piece = len(to), max(1, LARGEST // max(to.shape))
+        n, piece = to.shape[0], max(1, LARGEST // max(to.shape))
         found: list[tuple[Ints, Ints, Floats]] = []
         order = np.argsort(which, kind="stable")
         edges = np.searchsorted(which[order], np.arange(0, len(different) + piece, piece))
@@ -186,7 +186,7 @@ class Walk:
             if settled > 0:
                 acts = queue[:, settled - 1 - begin].astype(np.int64)
                 self.value += float(np.einsum("is,si->", law, problem.rewards_at(settled - 1)[:, acts]))
-                law = advance(law, acts, problem.transitions_at(settled - 1))
+                law = advance(law, acts, problem.matrix_at(settled - 1))
             if arrives > 0:
                 arrivals.append((queue[:, settled - begin :], arrives * law))
             if arrives < 1:
@@ -215,7 +215,7 @@ class Walk:
             for step in range(u, h):
                 acts = group.queue[rows, step - begin].astype(np.int64)
                 earned += float(np.einsum("is,si->", law, problem.rewards_at(step)[:, acts]))
-                law = advance(law, acts, problem.transitions_at(step))
+                law = advance(law, acts, problem.matrix_at(step))
             earned += float(np.sum((law @ problem.rewards_at(h)) * mix[rows]))
         return earned
 

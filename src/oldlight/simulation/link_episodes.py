@@ -17,7 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from oldlight.model.channels.automaton import NOTHING_NEWER, SILENCE, ChannelAutomaton, News
-from oldlight.model.channels.messages import NEVER, AgeLink, SteppedLink
+from oldlight.model.channels.messages import NEVER, SteppedLink
 from oldlight.model.channels.pmfs import running_sums
 from oldlight.model.link_information import LinkInformation, PolicyOfNodes
 from oldlight.model.link_policy import LinkPolicy
@@ -80,6 +80,11 @@ class LinkEpisodes:
         self.index, self.cumulative = successor_sums(problem.mdp)
         self.initial = running_sums(problem.initial)
         self._known: dict[LinkInformation, Floats] = {}
+
+    @property
+    def asked(self) -> tuple[LinkInformation, ...]:
+        """The different information states that the policy was asked with so far, in that order."""
+        return tuple(self._known)
 
     def play(self, seed: int, chunk: int, n: int) -> tuple[Any, ...]:
         """As `World.play`: returns, rewards by step, ages, and states, actions, arrivals (step, episode)."""
@@ -173,7 +178,7 @@ def _heard(link: SteppedLink, w: int, arrivals: Ints, shown: Ints) -> list[tuple
     """The ages that arrive at time w, youngest first, each with the runs where it does."""
     if w < 0:
         return []
-    if isinstance(link, AgeLink):
+    if not link.sends_messages:
         ages = np.unique(shown[w])
         return [(age, shown[w] == age) for age in ages[ages >= 0].tolist()]
     return [(age, arrivals[w - age] == w) for age in range(min(w, link.longest) + 1)]

@@ -44,8 +44,8 @@ class Plant:
         self.done = list(self.past)
 
     def _move(self, h: int, a: int) -> None:
-        row = self.problem.mdp.transitions[h, self.states[-1], a]
-        self.states.append(int(self.rng.choice(len(row), p=row)))
+        following, p = self.problem.mdp.row(h, self.states[-1], a)
+        self.states.append(int(following[self.rng.choice(len(p), p=p)]))
 
     def observations(self, h: int) -> list[list[int | None]]:
         """[step, state, state before, action before] of what is new at tick h."""

@@ -47,7 +47,7 @@ class BeliefPlan(PolicyOfNodes):
         self.q = np.empty((problem.horizon, problem.n_states, problem.n_actions))
         value = np.zeros(problem.n_states)
         for h in range(problem.horizon - 1, -1, -1):
-            self.q[h] = self.mdp.rewards[h] + self.mdp.transitions[h] @ value
+            self.q[h] = self.mdp.rewards[h] + self.mdp.expected(value, h)
             value = self.q[h].max(axis=1)
         self._beliefs: dict[Any, Floats] = {}
 
@@ -60,7 +60,7 @@ class BeliefPlan(PolicyOfNodes):
                 found = self.problem.initial if info.state is None else np.eye(self.problem.n_states)[info.state]
             else:
                 before = self.belief(info._replace(h=info.h - 1, queue=info.queue[:-1]))
-                found = before @ self.mdp.transitions[info.h - 1][:, info.queue[-1], :]
+                found = self.mdp.advanced(before, info.h - 1, info.queue[-1])
             if len(self._beliefs) >= REMEMBERED:
                 self._beliefs.clear()
             self._beliefs[key] = found

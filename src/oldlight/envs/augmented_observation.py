@@ -169,7 +169,7 @@ class _Part:
         scale = self.scale
         if scale is not None:
             return lambda value: [value.item() / scale]
-        return lambda value: value.tolist()  # type: ignore[no-any-return]
+        return lambda value: value.tolist()
 
 
 class AugmentedObservation(gym.ObservationWrapper[Any, Any, Any], RecordConstructorArgs):

@@ -13,6 +13,7 @@ what it has done since. An image is not made a vector: see `IMAGE`. Each class t
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from functools import partial
 from typing import TYPE_CHECKING, Any, Literal
 
 import gymnasium as gym
@@ -162,14 +163,31 @@ class _Part:
         if self.places is not None and self.starts_at_zero:
             rows = [[[float(i == k) for i in range(n)] for k in range(n)] for n in self.choices]
             if len(rows) == 1 and self.single:
-                return lambda value: rows[0][value]
-            return lambda value: [x for row, k in zip(rows, value.tolist(), strict=True) for x in row[k]]
+                return partial(_one_choice, rows[0])
+            return partial(_choices, rows)
         if self.places is not None or not self.one_axis:
             return None
         scale = self.scale
         if scale is not None:
-            return lambda value: [value.item() / scale]
-        return lambda value: value.tolist()
+            return partial(_scaled, scale)
+        return _numbers
+
+
+def _one_choice(rows: list[list[float]], value: Any) -> list[float]:
+    return rows[value]
+
+
+def _choices(rows: list[list[list[float]]], value: Any) -> list[float]:
+    return [x for row, k in zip(rows, value.tolist(), strict=True) for x in row[k]]
+
+
+def _scaled(scale: float, value: Any) -> list[float]:
+    return [value.item() / scale]
+
+
+def _numbers(value: Any) -> list[float]:
+    found: list[float] = value.tolist()
+    return found
 
 
 class AugmentedObservation(gym.ObservationWrapper[Any, Any, Any], RecordConstructorArgs):

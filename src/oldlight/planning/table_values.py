@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from oldlight.model.successors import all_successors
 from oldlight.planning.blocks import NODE, REST, run_calls
 from oldlight.planning.delay import DelayModel, action_type
 
@@ -34,10 +35,11 @@ class TableValues:
         self._held = kernels.Held(self.actions, values, np.zeros(1, np.bool_), np.zeros((len(blocks), S), np.bool_))
         _finish(model, schedule, values)
         mdp = problem.mdp
-        steps = [model.successors(t) for t in range(1 if mdp.stationary_transitions else H)]
-        width = max(step.index.shape[1] for step in steps)
-        successor = np.array([_wide(step.index, width) for step in steps])
-        probability = np.array([_wide(step.weight, width) for step in steps])
+        steps = all_successors(mdp)
+        width = max(step.width for step in steps)
+        lists = [step.padded() for step in steps]
+        successor = np.array([_wide(index, width) for index, _ in lists])
+        probability = np.array([_wide(weight, width) for _, weight in lists])
         count = np.array([step.count for step in steps])
         rewards = mdp.rewards[:1] if mdp.stationary_rewards else mdp.rewards
         own = (np.array(rewards, order="C"), np.array(law.hazard, order="C"), np.array(law.first_hazard, order="C"))

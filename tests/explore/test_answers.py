@@ -14,6 +14,7 @@ import oldlight as ol
 from oldlight.explore.answers import Desk, actions_seen
 from oldlight.explore.menu import Menu, menu_of
 from oldlight.explore.positions import position_of, problem_at
+from oldlight.planning.impairments import link_of
 
 CHAIN = "sensing_chain:p=0.8,n_states=6,n_actions=3,horizon=5"
 POSITIONS: list[dict[str, Any]] = [
@@ -94,6 +95,24 @@ def test_curves_prices_and_the_map_are_optima_of_their_own_positions(menu: Menu)
         numbers = [float(x) for x in line.partition("[")[2].strip("]").split(",")]
         assert row == pytest.approx(numbers, abs=1e-9)
     assert table["rows"][2][1] == pytest.approx(here, abs=1e-9)
+
+
+def test_the_frontier_is_the_requirement_of_the_library(menu: Menu) -> None:
+    found = answer(menu, {"delay": 1, "loss": 10, "jitter": 1}, "need", target=70)["need"]
+    assert found["final"]
+    assert [point["delay"] for point in found["points"]] == [1, 2, 3, 4, 5, 6]
+    lines = [line.split(" ", 2) for line in printed(found["code"])]
+    for point, (delay, loss, status) in zip(found["points"], lines, strict=True):
+        assert (point["delay"], str(point["loss"])) == (int(delay), loss)
+        assert point["status"] == status
+    mdp, full = menu.plants[CHAIN].mdp, answer(menu, {"delay": 0, "loss": 0}, "optimum")["optimum"]["value"]
+    reached = [point for point in found["points"] if point["status"] == "certified"]
+    assert reached
+    for point in reached:  # kept up to there, and no further than the refinement of the grid (0.1 % of the value)
+        here = {"delay": point["delay"], "jitter": 1, "loss": point["loss"]}
+        beyond = {**here, "loss": point["loss"] + 0.02}
+        assert ol.solve(ol.ImpairedMDP(mdp, link_of(here))).value >= 0.7 * full - 1e-9
+        assert ol.solve(ol.ImpairedMDP(mdp, link_of(beyond))).value < 0.7 * full
 
 
 @pytest.mark.parametrize("axis", ["horizon", "discount", "loss", "jitter", "burst", "period"])

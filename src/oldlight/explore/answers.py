@@ -31,11 +31,12 @@ from oldlight.planning import Solution, solve
 from oldlight.planning.evaluation import unimpaired
 from oldlight.planning.gap import value_lost
 from oldlight.planning.link_solution import planned_by_automaton
+from oldlight.planning.requirement import requirement
 from oldlight.simulation.episodes import Simulation, simulate
 
 Report = Callable[[dict[str, Any]], None]
 QUICK, LONG, POINT = 0.08, 8.0, 0.5  # seconds
-FEW = 10_000  # information states just after an observation up to which a plan under loss is made to its end
+FEW = 2_000  # information states just after an observation up to which a plan under loss is made to its end
 PATIENCE = 0.15  # seconds before a progress report, and between two
 REMEMBERED = 8  # plans, and
 NUMBERS = 5_000  # values of positions
@@ -54,6 +55,7 @@ class Desk:
         self._plans: OrderedDict[Position, Solution] = OrderedDict()
         self._values: OrderedDict[Position, tuple[float, float]] = OrderedDict()
         self._full: OrderedDict[Any, float] = OrderedDict()
+        self._needs: OrderedDict[Any, dict[str, Any]] = OrderedDict()
 
     def __call__(self, job: Mapping[str, Any], report: Report) -> None:
         """Report every part that the job asks for; see the module's text."""
@@ -212,6 +214,36 @@ class Desk:
                     said = time.perf_counter()
                     tell(False)
         tell(True)
+
+    def _need(self, position: Position, job: Mapping[str, Any], report: Report) -> None:
+        """The frontier, certified: for each delay of the map the largest loss rate that keeps the target, a share of full information."""
+        target = job.get("target", 80)
+        if isinstance(target, bool) or not isinstance(target, int) or not 1 <= target <= 100:
+            raise ValueError(f"target is {str(target)[:40]!r}; allowed is a whole number from 1 to 100 %")
+        if position.link != SLIDERS:
+            return
+        mdp = problem_at(self.menu, position.moved("delay", max(position.jitter, 0))).mdp
+        others = {name: level for name, level in position.levels.items() if name not in ("delay", "loss")}
+        points: list[dict[str, Any]] = []
+        limits = {
+            "seconds": POINT,
+            "max_bytes": self.menu.max_bytes // 2,
+            "progress": Progress(report, "certifying the frontier"),
+        }
+        for d in (d for d in MAP_DELAYS if d >= position.jitter):
+            key = (position.moved("delay", d).moved("loss", 0), target)
+            if key not in self._needs:
+                at, start = others | {"delay": d}, None if position.start == "cold" else "warm"
+                try:
+                    found = requirement(mdp, target=f"{target}%", over="loss", at=at, start=start, **limits)  # type: ignore[call-overload]
+                    self._needs[key] = {"delay": d, "loss": found.answer, "status": found.status}
+                except ValueError:  # too large, or a start that this link does not have
+                    self._needs[key] = {"delay": d, "loss": None, "status": "not decided"}
+                while len(self._needs) > NUMBERS:
+                    self._needs.popitem(last=False)
+            points.append(self._needs[key])
+            last = d == MAP_DELAYS[-1]
+            report({"part": "need", "target": target, "points": points, "final": last, "code": code_lines.need_lines(self.menu, position, target, list(MAP_DELAYS))})  # fmt: skip
 
     # -- what they share ------------------------------------------------------------------------------------------------
 

@@ -92,6 +92,21 @@ def frontier_lines(menu: Menu, position: Position, across: list[float], up: list
     ])  # fmt: skip
 
 
+def need_lines(menu: Menu, position: Position, target: int, delays: list[int]) -> str:
+    """The certified frontier."""
+    head = [
+        line
+        for line in problem_lines(menu, position)
+        if not line.startswith(("problem =", "link =")) and "link_of" not in line
+    ]
+    others = {name: level for name, level in position.levels.items() if name not in ("delay", "loss")}
+    return _text(head, [
+        f"for d in {[d for d in delays if d >= position.jitter]}:",
+        f"    found = ol.requirement(mdp, target='{target}%', over='loss', at={others} | {{'delay': d}}{_start(position)})",
+        "    print(d, found.answer, found.status)",
+    ])  # fmt: skip
+
+
 def policy_lines(menu: Menu, position: Position) -> str:
     """What the optimum does, counted in played episodes."""
     return _text(problem_lines(menu, position), [

@@ -28,7 +28,7 @@ from oldlight.explore.sessions import MOST_TABS, Crew, Session
 from oldlight.files import json_of
 
 MESSAGE = 16_384  # bytes
-PARTS = ("optimum", "prices", "curve", "policy", "episode", "frontier")
+PARTS = ("optimum", "prices", "curve", "policy", "episode", "frontier", "need")
 NAMES = ("127.0.0.1", "localhost", "[::1]")
 HEADERS = {
     "Referrer-Policy": "no-referrer",
@@ -146,7 +146,7 @@ def read_job(menu: Menu, text: str) -> tuple[int, dict[str, Any] | None, str]:
         if not isinstance(parts, list) or not parts or any(part not in PARTS for part in parts):
             raise ValueError(f"parts is {str(parts)[:60]}; allowed is a list of {', '.join(PARTS)}")
         position_of(menu, given["position"])
-        job = {"position": given["position"], "parts": parts, "axis": str(given.get("axis", "delay"))[:20], "seed": given.get("seed", 1)}  # fmt: skip
+        job = {"position": given["position"], "parts": parts, "axis": str(given.get("axis", "delay"))[:20], "seed": given.get("seed", 1), "target": given.get("target", 80)}  # fmt: skip
         return n, job, ""
     except ValueError as wrong:
         return n, None, str(wrong)

@@ -248,7 +248,7 @@ class Played(NamedTuple):
 
 
 class Player:
-    """Plays episodes of one problem with one policy on one recording."""
+    """Plays episodes of one problem with one policy on one recording, or on runs of a link that were drawn."""
 
     def __init__(self, problem: ImpairedMDP, policy: Any, runs: list[Run]) -> None:
         if isinstance(policy, MarkovPolicy):

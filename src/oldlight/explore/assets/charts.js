@@ -102,6 +102,13 @@
     });
   }
 
+  const certified = (part, point) => (point && point.loss !== null ? place(part.losses, 100 * point.loss) : null);
+
+  function need(part) {
+    drawn.need = part;
+    return part.final && drawn.frontier ? frontier(drawn.frontier) : undefined;
+  }
+
   function frontier(part) {
     drawn.frontier = part;
     const box = $("frontier"), { view, position } = Old.choices;
@@ -111,7 +118,8 @@
       return undefined;
     }
     const share = part.rows.map((row) => row.map((v) => (v === null || !part.full ? null : (100 * v) / part.full)));
-    const line = frontierLine(part, view.target);
+    const sure = drawn.need?.target === view.target && drawn.need.final ? drawn.need : null; // certified, from the library
+    const line = sure ? part.delays.map((d) => certified(part, sure.points.find((p) => p.delay === d))) : frontierLine(part, view.target);
     const all = share.flat().filter((v) => v !== null);
     const data = [
       { type: "heatmap", x: part.delays, y: part.losses.map((_, i) => i), z: share, xgap: 2, ygap: 2, hoverongaps: false, zmin: Math.max(0, Math.min(...all, 100)), zmax: 100,
@@ -123,9 +131,9 @@
     if (position.delay <= part.delays.at(-1) && position.loss <= part.losses.at(-1))
       data.push({ x: [position.delay], y: [place(part.losses, position.loss)], mode: "markers", marker: { size: 13, color: colour("--card"), line: { color: colour("--ink"), width: 3 } }, hovertemplate: "here<extra></extra>" });
     const reached = part.delays.filter((_, j) => line[j] !== null);
-    const words = reached.map((d) => { const y = line[part.delays.indexOf(d)], i = Math.floor(y); const q = part.losses[i] + (y - i) * ((part.losses[i + 1] ?? part.losses[i]) - part.losses[i]); return `delay ${d}: ${figure(q, 2)} %${y >= part.losses.length - 1 ? " or more" : ""}`; });
+    const words = reached.map((d) => { const y = line[part.delays.indexOf(d)], i = Math.floor(y); const q = sure ? 100 * sure.points.find((p) => p.delay === d).loss : part.losses[i] + (y - i) * ((part.losses[i + 1] ?? part.losses[i]) - part.losses[i]); return `delay ${d}: ${figure(q, sure ? 3 : 2)} %${!sure && y >= part.losses.length - 1 ? " or more" : ""}`; });
     const said = words.length ? `To keep ${view.target} % of what full information earns, at most this much may be lost: ${words.join("; ")}.` : `No link of this map keeps ${view.target} % of what full information earns.`;
-    box.querySelector("figcaption").textContent = `${said} Interpolated between the rows of the map.` + (part.final ? "" : ` ${part.done} of ${part.of} plans.`);
+    box.querySelector("figcaption").textContent = `${said} ${sure ? (sure.points.some((p) => p.status === "not decided") ? "Certified, but for the delays that are missing." : "Certified on both sides.") : "Interpolated between the rows of the map."}` + (part.final ? "" : ` ${part.done} of ${part.of} plans.`);
     return plot("frontier", data, {
       xaxis: { title: { text: "delay [steps]", standoff: 8 }, tickmode: "array", tickvals: part.delays, showgrid: false, range: [part.delays[0] - 0.55, part.delays.at(-1) + 0.55] },
       yaxis: { title: { text: "loss [%]", standoff: 8 }, tickmode: "array", tickvals: part.losses.map((_, i) => i), ticktext: part.losses.map(String), showgrid: false, range: [-0.55, part.losses.length - 0.45] },
@@ -140,18 +148,20 @@
     if (text !== undefined) made.textContent = text;
     return made;
   }
+  const room = (box, least, most) => Math.max(least, Math.min(box.clientWidth || most, most)); // a drawing is as wide as its place: its letters keep their size
   const actionColour = (a) => COLOURS[a % COLOURS.length];
 
   function policy(part) {
     drawn.policy = part;
     const plant = Old.choices.plant();
-    const H = part.actions.length, S = part.states.length, left = 74, top = 6, width = 560;
+    const H = part.actions.length, S = part.states.length, top = 6, width = room($("policy").querySelector(".drawing"), 280, 900);
+    const left = 26 + 8 * Math.min(6, Math.max(...part.states.map((s) => String(plant.states[s]).length)));
     const cellW = (width - left - 6) / H, cellH = Math.max(7, Math.min(17, 320 / S)), height = top + S * cellH + 40;
-    const svg = el("svg", { viewBox: `0 0 ${width} ${height}`, role: "img", "aria-label": `The action chosen most at each time for each newest visible state; ${plant.actions.join(", ")}` });
+    const svg = el("svg", { viewBox: `0 0 ${width} ${height}`, width, height, role: "img", "aria-label": `The action chosen most at each time for each newest visible state; ${plant.actions.join(", ")}` });
     const every = Math.ceil(S / (320 / 15));
     part.states.forEach((s, i) => {
       const y = top + (S - 1 - i) * cellH;
-      if (i % every === 0) svg.append(el("text", { x: left - 8, y: y + cellH / 2 + 4, "text-anchor": "end", "font-size": 11.5, class: "soft" }, String(plant.states[s]).slice(0, 11)));
+      if (i % every === 0) svg.append(el("text", { x: left - 8, y: y + cellH / 2 + 4, "text-anchor": "end", "font-size": 11.5, class: "soft" }, String(plant.states[s]).slice(0, 8)));
       for (let h = 0; h < H; h += 1) {
         const a = part.actions[h][i];
         const cell = el("rect", { x: left + h * cellW + 0.7, y: y + 0.7, width: Math.max(cellW - 1.4, 0.5), height: cellH - 1.4, rx: 2, fill: a < 0 ? "none" : actionColour(a), "fill-opacity": a < 0 ? 0 : (0.25 + 0.75 * part.share[h][i]).toFixed(2) });
@@ -180,12 +190,12 @@
 
   // -- how old the newest visible state is: a column for each time, from young to old, nothing seen yet on top
   function ages(part) {
-    const H = part.ages.length, M = part.ages[0].length - 1, width = 560, left = 46, top = 6, tall = 300, height = top + tall + 40;
+    const H = part.ages.length, M = part.ages[0].length - 1, width = room($("ages").querySelector(".drawing"), 280, 900), left = 46, top = 6, tall = 300, height = top + tall + 40;
     const cellW = (width - left - 6) / H;
     const longest = Math.max(1, ...part.ages.map((row) => row.slice(0, -1).findLastIndex((p) => p > 0.001)));
     const shade = (m) => 0.95 - 0.75 * Math.min(m / longest, 1);
     const words = part.ages.map((row, h) => `time ${h}: ${figure(part.age[h], 3)} steps on average`);
-    const svg = el("svg", { viewBox: `0 0 ${width} ${height}`, role: "img", "aria-label": `Age of the newest visible state; ${words.at(-1)}` });
+    const svg = el("svg", { viewBox: `0 0 ${width} ${height}`, width, height, role: "img", "aria-label": `Age of the newest visible state; ${words.at(-1)}` });
     for (let h = 0; h < H; h += 1) {
       let y = top + tall;
       const x = left + h * cellW;
@@ -247,7 +257,9 @@
     return decodeURIComponent(url.replace(/^data:image\/svg\+xml,/, ""));
   }
 
-  const parts = { optimum, curve, prices, frontier, policy };
-  dark.addEventListener("change", () => { for (const [name, part] of Object.entries(drawn)) parts[name](part); });
-  Old.charts = { ...parts, drawn, el, actionColour, figure, svgOf, save, frontierLine, redraw: (name) => drawn[name] && parts[name](drawn[name]) };
+  const parts = { optimum, curve, prices, frontier, need, policy };
+  dark.addEventListener("change", () => { for (const [name, part] of Object.entries(drawn)) if (part) parts[name](part); });
+  let width = innerWidth;
+  addEventListener("resize", () => { if (innerWidth !== width && drawn.policy) { width = innerWidth; policy(drawn.policy); } });
+  Old.charts = { ...parts, drawn, el, room, actionColour, figure, svgOf, save, frontierLine, redraw: (name) => drawn[name] && parts[name](drawn[name]) };
 }

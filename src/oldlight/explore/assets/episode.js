@@ -2,7 +2,7 @@
 "use strict";
 {
   const $ = (id) => document.getElementById(id);
-  const { el, actionColour, figure } = Old.charts;
+  const { el, room, actionColour, figure } = Old.charts;
   const { view } = Old.choices;
   const PACE = 900; // milliseconds of a step
   let part = null, timer = 0;
@@ -52,9 +52,9 @@
   }
 
   function timeline(now) {
-    const w = part.warmup, n = part.steps.length + w, width = 1000, left = 92, right = 20, height = 190;
+    const w = part.warmup, n = part.steps.length + w, width = room($("episode").querySelector(".timeline"), Math.max(560, 34 * n), 1600), left = 76, right = 8, height = 190;
     const gap = (width - left - right) / Math.max(n, 1), x = (i) => left + (i + w + 0.5) * gap, truth = 34, known = 112, done = 160;
-    const svg = el("svg", { viewBox: `0 0 ${width} ${height}`, role: "img", "aria-label": `Time line of the episode up to time ${now.h}` });
+    const svg = el("svg", { viewBox: `0 0 ${width} ${height}`, width, height, role: "img", "aria-label": `Time line of the episode up to time ${now.h}` });
     const size = Math.min(15, gap * 0.36), font = Math.min(12, gap * 0.42);
     for (const [y, text] of [[truth, "true state"], [known, "arrived"], [done, "action"]]) svg.append(el("text", { x: 6, y: y + 4, "font-size": 12.5, class: "soft" }, text));
     svg.append(el("rect", { x: x(now.h) - gap / 2, y: 8, width: gap, height: height - 26, rx: 6, fill: "var(--head)" }));
@@ -82,7 +82,9 @@
     }
     const every = Math.ceil(n / 24);
     for (let i = -w; i < part.steps.length; i += every) svg.append(el("text", { x: x(i), y: height - 4, "text-anchor": "middle", "font-size": 11.5, class: "soft" }, String(i)));
-    $("episode").querySelector(".timeline").replaceChildren(svg);
+    const box = $("episode").querySelector(".timeline");
+    box.replaceChildren(svg);
+    box.scrollLeft = x(now.h) - box.clientWidth / 2; // on a narrow screen the present stays in view
   }
 
   function dot(svg, x, y, r, text, font, fill, strong, title) {
@@ -97,37 +99,37 @@
     const all = now.belief, most = 40;
     let shown = all.map((p, s) => [s, p]);
     if (all.length > most) shown = shown.sort((a, b) => b[1] - a[1] || a[0] - b[0]).slice(0, most - 1).concat(shown.some(([s]) => s === now.state) ? [] : [[now.state, all[now.state]]]).sort((a, b) => a[0] - b[0]);
-    const width = 520, height = 190, left = 8, base = 150, gap = (width - 2 * left) / shown.length, top = Math.max(...all, 0.25);
-    const svg = el("svg", { viewBox: `0 0 ${width} ${height}`, role: "img", "aria-label": `Belief: ${shown.filter(([, p]) => p >= 0.005).map(([s, p]) => `state ${name(s)} ${Math.round(100 * p)} %`).join(", ")}. True state ${name(now.state)}.` });
+    const width = room($("belief"), 260, 900), height = 190, left = 8, base = 150, gap = (width - 2 * left) / shown.length, top = Math.max(...all, 0.25);
+    const svg = el("svg", { viewBox: `0 0 ${width} ${height}`, width, height, role: "img", "aria-label": `Belief: ${shown.filter(([, p]) => p >= 0.005).map(([s, p]) => `state ${name(s)} ${Math.round(100 * p)} %`).join(", ")}. True state ${name(now.state)}.` });
     svg.append(el("line", { x1: left, y1: base, x2: width - left, y2: base, stroke: "var(--line)" }));
-    const every = Math.ceil(shown.length / 24);
+    const every = Math.ceil((shown.length * 19) / width);
     shown.forEach(([s, p], i) => {
       const x = left + i * gap, h = (p / top) * 128;
       const bar = el("rect", { x: x + gap * 0.12, y: base - h, width: gap * 0.76, height: Math.max(h, p > 0 ? 1 : 0), rx: 2, fill: "var(--known)", "fill-opacity": s === now.state ? 1 : 0.55 });
       bar.append(el("title", {}, `state ${name(s)}: ${figure(100 * p, 3)} %`));
       svg.append(bar);
-      if (p / top > 0.16 && gap > 22) svg.append(el("text", { x: x + gap / 2, y: base - h - 4, "text-anchor": "middle", "font-size": 11 }, `${Math.round(100 * p)}`));
-      if (i % every === 0 || s === now.state) svg.append(el("text", { x: x + gap / 2, y: base + 14, "text-anchor": "middle", "font-size": 11, class: s === now.state ? "" : "soft", "font-weight": s === now.state ? 700 : 400 }, short(name(s), 6)));
+      if (p / top > 0.1 && gap > 11) svg.append(el("text", { x: x + gap / 2, y: base - h - 4, "text-anchor": "middle", "font-size": 11 }, `${Math.round(100 * p)}`));
+      if (s === now.state || (i % every === 0 && (every === 1 || Math.abs(i - shown.findIndex(([z]) => z === now.state)) >= every))) svg.append(el("text", { x: x + gap / 2, y: base + 14, "text-anchor": "middle", "font-size": 11, class: s === now.state ? "" : "soft", "font-weight": s === now.state ? 700 : 400 }, short(name(s), 6)));
       if (s === now.state) svg.append(el("path", { d: `M ${x + gap / 2} ${base + 19} l 5 9 h -10 z`, fill: "var(--truth)" }));
     });
-    svg.append(el("text", { x: left, y: height - 3, "font-size": 11.5, class: "soft" }, "probability [%] of each state now; ▲ the true one"));
+    svg.append(el("text", { x: left, y: height - 3, "font-size": 11.5, class: "soft" }, "probability [%] of each state; ▲ the true one"));
     $("belief").replaceChildren(svg);
   }
 
   function worth(now) {
-    const known = now.q.filter((v) => v !== null), width = 520, rowH = 30, height = Math.max(now.q.length * rowH + 24, 60), left = 92;
+    const known = now.q.filter((v) => v !== null), width = room($("q"), 260, 900), rowH = 30, height = Math.max(now.q.length * rowH + 24, 60), left = 76, marksAt = width < 420 ? 0 : 172;
     const best = Math.max(...known), low = Math.min(...known), span = best - low || 1;
     const other = now.others[view.beside];
-    const svg = el("svg", { viewBox: `0 0 ${width} ${height}`, role: "img", "aria-label": `Worth of each action: ${now.q.map((v, a) => `${action(a)} ${figure(v)}`).join(", ")}` });
+    const svg = el("svg", { viewBox: `0 0 ${width} ${height}`, width, height, role: "img", "aria-label": `Worth of each action: ${now.q.map((v, a) => `${action(a)} ${figure(v)}`).join(", ")}` });
     now.q.forEach((v, a) => {
-      const y = 6 + a * rowH, share = v === null ? 0 : 0.1 + 0.9 * ((v - low) / span), room = width - left - 195;
+      const y = 6 + a * rowH, share = v === null ? 0 : 0.1 + 0.9 * ((v - low) / span), space = width - left - 62 - (marksAt || 22);
       svg.append(el("text", { x: left - 8, y: y + 16, "text-anchor": "end", "font-size": 12.5, "font-weight": a === now.action ? 700 : 400 }, short(action(a), 12)));
-      svg.append(el("rect", { x: left, y: y + 2, width: Math.max(share * room, 1), height: rowH - 11, rx: 3, fill: actionColour(a), "fill-opacity": a === now.action ? 1 : 0.4 }));
-      svg.append(el("text", { x: left + share * room + 8, y: y + 16, "font-size": 12 }, v === null ? "not known" : figure(v, 5)));
+      svg.append(el("rect", { x: left, y: y + 2, width: Math.max(share * space, 1), height: rowH - 11, rx: 3, fill: actionColour(a), "fill-opacity": a === now.action ? 1 : 0.4 }));
+      svg.append(el("text", { x: left + share * space + 8, y: y + 16, "font-size": 12 }, v === null ? "not known" : figure(v, 5)));
       const marks = [a === now.action ? "optimum" : "", a === other ? Old.choices.BESIDE[view.beside] : ""].filter(Boolean).join(" · ");
-      if (marks) svg.append(el("text", { x: width - 4, y: y + 16, "text-anchor": "end", "font-size": 11.5, class: "soft" }, `◂ ${marks}`));
+      if (marks) svg.append(el("text", { x: width - 2, y: y + 16, "text-anchor": "end", "font-size": 11.5, class: "soft" }, marksAt ? `◂ ${marks}` : `${a === now.action ? "●" : ""}${a === other ? "○" : ""}`));
     });
-    svg.append(el("text", { x: left, y: height - 3, "font-size": 11.5, class: "soft" }, known.length ? "expected reward of the steps that are left" : "the plan's link cannot lead here"));
+    svg.append(el("text", { x: marksAt ? left : 2, y: height - 3, "font-size": 11.5, class: "soft" }, known.length ? `reward of the steps left${marksAt ? "" : `; ● optimum, ○ ${Old.choices.BESIDE[view.beside]}`}` : "the plan's link cannot lead here"));
     $("q").replaceChildren(svg);
   }
 
@@ -164,6 +166,8 @@
     event.preventDefault();
   });
   window.matchMedia("(prefers-color-scheme: dark)").addEventListener("change", draw);
+  let width = innerWidth;
+  addEventListener("resize", () => { if (innerWidth !== width) { width = innerWidth; draw(); } });
 
   Old.episode = { show, draw, go, playing, get part() { return part; } };
 }

@@ -4,7 +4,7 @@
   const $ = (id) => document.getElementById(id);
   const { choices, charts, episode } = Old;
   const { position, view } = choices;
-  const ORDER = ["optimum", "prices", "curve", "episode", "policy", "frontier"];
+  const ORDER = ["optimum", "prices", "curve", "episode", "policy", "frontier", "need"];
   const code = {};
   const figures = { price: "curve", frontier: "frontier", policy: "policy", ages: "policy", episode: "episode" };
   let missing = new Set(), asked = {}, began = 0;
@@ -25,11 +25,12 @@
     const wanted = ORDER.filter((part) => missing.has(part));
     asked = { ...position };
     began = performance.now();
-    source.ask({ position: { ...position }, parts: wanted, axis: view.axis, seed: view.seed });
+    source.ask({ position: { ...position }, parts: wanted, axis: view.axis, seed: view.seed, target: view.target });
   }
 
   const mapKey = () => JSON.stringify({ ...position, delay: 0, loss: 0 });
-  let mapOf = null;
+  const needKey = () => `${mapKey()}${view.target}`;
+  let mapOf = null, needOf = null;
 
   function onpart(part) {
     if (part.part === "refused" || part.part === "died") {
@@ -68,6 +69,7 @@
     } else if (part.part === "episode") episode.show(part);
     else charts[part.part](part);
     if (part.part === "frontier" && part.final) mapOf = mapKey();
+    if (part.part === "need" && part.final) needOf = needKey();
     if (part.final !== false) missing.delete(part.part);
   }
 
@@ -87,12 +89,17 @@
     document.body.classList.add("stale");
     missing = new Set(ORDER);
     if (mapOf === mapKey()) missing.delete("frontier"); // the map does not change when its own two sliders move
+    else charts.drawn.need = null;
+    if (needOf === needKey()) missing.delete("need");
     ask([]);
   };
   choices.heard.view = (what) => {
     choices.write();
     if (what === "axis") ask(["curve"]);
-    if (what === "target") charts.redraw("frontier");
+    if (what === "target") {
+      charts.redraw("frontier");
+      ask(["need"]);
+    }
     if (what === "beside") episode.draw();
   };
 
@@ -140,7 +147,8 @@
   document.querySelector("[data-code=optimum]").addEventListener("click", () => showCode("optimum"));
 
   function showCode(part) {
-    $("code").querySelector("code").textContent = code[part] ?? "# nothing has been planned yet";
+    const more = part === "frontier" && code.need ? `\n\n# the frontier, certified\n${code.need.slice(code.need.indexOf("for d in"))}` : "";
+    $("code").querySelector("code").textContent = code[part] ? code[part] + more : "# nothing has been planned yet";
     $("copied").textContent = "";
     $("code").showModal();
   }

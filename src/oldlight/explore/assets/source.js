@@ -74,6 +74,7 @@
           if (part === "curve") onpart(curve(position, axis));
           else if (part === "prices") onpart(prices(position));
           else if (part === "frontier") onpart(grid.frontier);
+          else if (part === "need") onpart({ part: "need", target: null, points: [], final: true });
           else if (part === "episode") onpart(found.episodes[seed % found.episodes.length]);
           else onpart(found[part]);
         }

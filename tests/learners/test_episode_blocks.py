@@ -100,6 +100,18 @@ def test_who_plays_blocks() -> None:
     assert not plays_blocks(shown)
     assert not plays_blocks(played(ol.learners.UniformRandom()))
 
+    class Passes:  # a learner around another
+        def __init__(self, learner: Any) -> None:
+            self._learner = learner
+
+        def __getattr__(self, name: str) -> Any:
+            return getattr(self._learner, name)
+
+        def see(self, episode: Any) -> None:
+            self._learner.see(episode)
+
+    assert not plays_blocks(Passes(played(DelayedUCBVI())))
+
 
 def test_a_run_is_continued_after_a_block(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Interrupted after some blocks, whose lengths differ from those of the other runs; the rest is that of the run that was not interrupted."""

@@ -49,15 +49,20 @@ class EpisodeBlock:
 
 
 def plays_blocks(learner: Any) -> bool:
-    """Are blocks of this learner the same as its three methods? Not if those were written anew, in a subclass or on the object."""
+    """Are blocks of this learner the same as its three methods? Not if those were written anew, in a subclass, on the object or around it."""
     if not has_hook(learner, "play_block") or not learner.episodes_per_block:
         return False
     methods = ("see", "act", "policy")
     if any(name in vars(learner) for name in methods):
         return False
     order = type(learner).__mro__
-    owner = {name: next(i for i, c in enumerate(order) if name in vars(c)) for name in (*methods, "play_block")}
-    return all(owner[name] >= owner["play_block"] for name in methods)
+
+    def owner(name: str) -> int:
+        return next((i for i, c in enumerate(order) if name in vars(c)), len(order))
+
+    if owner("play_block") == len(order):
+        return False  # it stands for another learner, whose methods it passes on
+    return all(owner(name) >= owner("play_block") for name in methods)
 
 
 def room_for(draws: Draws, first: int, wanted: NDArray[np.bool_], places: int, kind: np.dtype[Any]) -> Any:

@@ -161,17 +161,20 @@ def tracked() -> list[str]:
 def test_every_file_has_its_place() -> None:
     """Nothing stray at the top, tests in a folder that is named like a package, no empty file."""
     files = [Path(name) for name in tracked()]
-    folders = {".ci", ".github", "benchmarks", "docs", "src", "tests"}
+    folders = {".ci", ".github", "benchmarks", "docs", "src", "tests", "tools"}
     at_top = {
         "CHANGELOG.md",
         "CITATION.cff",
+        "CODE_OF_CONDUCT.md",
         "CONTRIBUTING.md",
         "LICENSE",
         "Makefile",
         "README.md",
+        "SECURITY.md",
         "mkdocs.yml",
         "pyproject.toml",
         ".gitignore",
+        ".pre-commit-config.yaml",
     }
     assert {path.parts[0] for path in files} <= folders | at_top
     assert [
@@ -181,7 +184,7 @@ def test_every_file_has_its_place() -> None:
     ] == []
     packages = {path.parent.name for path in SRC.glob("*/__init__.py")}
     tests = [path for path in files if path.parts[0] == "tests" and path.name.startswith("test_")]
-    assert {path.parts[1] for path in tests} <= packages | {"docs", "typing"}
+    assert {path.parts[1] for path in tests} <= packages | {"docs", "fuzz", "typing"}
     empty = [path for path in files if (ROOT / path).exists() and (ROOT / path).stat().st_size == 0]
     assert [path for path in empty if path.name not in ("py.typed", "__init__.py")] == []
 

@@ -86,7 +86,7 @@ class DelayModel:
         count = np.array([step.count for step in steps])
         none = np.empty((len(steps), pairs, 0))
         if sum(step.dense for step in steps) * 2 > len(steps):
-            lists = (none.astype(np.int64), none, count, np.array([step.matrix for step in steps]))
+            lists = (none.astype(np.int64), none, count, np.array([step.full() for step in steps]))
         else:
             width = max(step.width for step in steps)
             successor, probability = (

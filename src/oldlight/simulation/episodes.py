@@ -351,15 +351,14 @@ class World:
         H, warmup = problem.horizon, problem.warmup
         played, random = self.played(n), draws.arrays()
         returns, states, actions = played.returns, played.states, played.actions
-        rule = player.rule()
         k.begin(self.arrays, random, played)
         if player.asks:
             for h in range(H):
                 now = self._ask(player.policy, h, draws.action[warmup + h, :n], states, actions, played.agent)
                 actions[warmup + h] = now
-                k.play(k.GIVEN, h, h + 1, self.arrays, rule, random, played)
+                k.play(k.GIVEN, h, h + 1, self.arrays, player.rule(), random, played)
         else:
-            k.play(player.mode, 0, H, self.arrays, rule, random, played)
+            k.play(player.mode, 0, H, self.arrays, player.rule(), random, played)
         settles = played.settles
         arrivals = settles if problem.loss is None else np.where(draws.lost[:H, :n], np.int32(-1), settles)
         return returns, played.earned, played.ages, states, actions, arrivals

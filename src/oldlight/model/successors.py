@@ -59,6 +59,14 @@ class Successors:
             S, first.astype(np.int64), count.astype(np.int64), index.astype(np.int32, copy=False), weight, product
         )
 
+    def full(self) -> Floats:
+        """The matrix [s·A + a, s2], whatever is cheaper."""
+        if self.dense:
+            return self.matrix
+        found = np.zeros((len(self.count), self.n_states))
+        found[np.repeat(np.arange(len(self.count)), self.count), self.index] = self.weight
+        return found
+
     def padded(self) -> tuple[Ints, Floats]:
         """index[s·A + a, k] and weight[s·A + a, k], as wide as the longest list; what is beyond a list has the weight 0."""
         k = np.arange(self.width)

@@ -80,22 +80,17 @@ class DelayModel:
         from oldlight.kernels import delay as kernels
 
         problem, law, mdp = self.problem, self.law, self.problem.mdp
-        steps = all_successors(mdp)
+        steps, S, A = all_successors(mdp), problem.n_states, problem.n_actions
         rewards = mdp.rewards[:1] if mdp.stationary_rewards else mdp.rewards
-        pairs, S = len(steps[0].count), problem.n_states
-        count = np.array([step.count for step in steps])
-        none = np.empty((len(steps), pairs, 0))
-        if sum(step.dense for step in steps) * 2 > len(steps):
-            lists = (none.astype(np.int64), none, count, np.array([step.matrix for step in steps]))
-        else:
-            width = max(step.width for step in steps)
-            successor, probability = (
-                np.zeros((len(steps), pairs, width), np.int64),
-                np.zeros((len(steps), pairs, width)),
-            )
-            for t, step in enumerate(steps):
-                successor[t, :, : step.width], probability[t, :, : step.width] = step.padded()
-            lists = (successor, probability, count, np.empty((0, pairs, S)))
+        matrix, index, weight = np.empty((0, S * A, S)), steps[0].index, steps[0].weight
+        if 2 * sum(step.dense for step in steps) > len(steps):
+            matrix = np.stack([step.full() for step in steps])
+            index, weight = np.empty(0, np.int32), np.empty(0)
+        elif len(steps) > 1:
+            index, weight = (np.concatenate([getattr(step, name) for step in steps]) for name in ("index", "weight"))
+        begin = np.cumsum([0, *(len(step.index) for step in steps[:-1])])
+        first = np.stack([step.first + at for step, at in zip(steps, begin.tolist(), strict=True)])
+        lists = (index, weight, first, np.stack([step.count for step in steps]), matrix)
         # copies, so that all have one type for the compiler (those of the problem cannot be written)
         own = (np.array(x, order="C") for x in (rewards, law.hazard, law.first_hazard, problem.initial))
         return kernels.Model(*lists, *own)
@@ -103,9 +98,9 @@ class DelayModel:
     def schedule(self, values: Literal["two times", "all times"]) -> Schedule:
         """The order of the blocks, and where their values stand."""
         if values not in self._schedules:
-            width = max(
-                1, self.arrays.successor.shape[2], self.arrays.matrix.shape[2] if len(self.arrays.matrix) else 0
-            )
+            steps = all_successors(self.problem.mdp)
+            mean = sum(len(step.index) for step in steps) // (len(steps) * len(steps[0].count))
+            width = self.arrays.matrix.shape[2] if len(self.arrays.matrix) else max(1, mean)
             self._schedules[values] = Schedule(
                 self.layout,
                 warmup=self.problem.warmup,
@@ -195,9 +190,8 @@ class SingleBlocks:
         successors, reward = self.model.successors(t), self.model.reward(t, 0)
         size, heads, W = S * A**m, A if m else 1, A ** max(m - 1, 0)
         choices = 1 if block is None or m == 0 else A
-        step = kernels.Step(
-            *successors.padded(), successors.count, successors.matrix, reward, theta, _NO_NOISE, _NO_NOISE, np.inf
-        )
+        lists = (successors.index, successors.weight, successors.first, successors.count, successors.matrix)
+        step = kernels.Step(*lists, reward, theta, _NO_NOISE, _NO_NOISE, np.inf)
         v_wait = np.empty((0, 0, 0, 0)) if wait is None else np.ascontiguousarray(wait).reshape(S, -1, W, heads)
         out = self.empty(size).reshape(S, W, heads)
         blocks = kernels.Block(np.ascontiguousarray(arrival).reshape(S, choices, W), v_wait, out)
@@ -206,13 +200,13 @@ class SingleBlocks:
             action = self.table[block.offset : block.offset + size].reshape(S, W, heads)
         choice = kernels.Choice(kernels.BEST, action, np.empty((0, 0, 0, 0)))
         if m == 0:
-            kernels.back_up_now(step, blocks, choice)
+            kernels.back_up_now(step, blocks, choice, 0, S)
             return out.reshape(S, 1)
         threads = self.threads
         if size * choices * successors.width < SMALL or (successors.dense and W <= SHORT):
             threads = 1
         cuts = [min(-(-W // UNIT) * i // threads * UNIT, W) for i in range(threads + 1)]
-        share(self.pool, kernels.back_up, [(step, blocks, choice, i, j) for i, j in pairwise(cuts) if j > i])
+        share(self.pool, kernels.back_up, [(step, blocks, choice, 0, S, i, j) for i, j in pairwise(cuts) if j > i])
         return out.reshape(S, A**m)
 
 

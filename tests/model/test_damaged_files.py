@@ -18,6 +18,9 @@ import pytest
 import oldlight as ol
 from oldlight.registry import channel_data, channel_of
 
+SPARSE = ol.TabularMDP(
+    {"s": [0, 0, 1], "a": [0, 0, 0], "s2": [0, 1, 0], "p": [0.5, 0.5, 1.0]}, np.eye(2)[:, :1], horizon=4
+)
 LATE = ol.ImpairedMDP(ol.TabularMDP(np.full((2, 2, 2), 0.5), np.eye(2), horizon=4), ol.ConstantDelay(1))
 LOSSY = ol.ImpairedMDP(LATE.mdp, ol.Lossy(ol.ConstantDelay(1), rate=0.2))
 JITTER = ol.ImpairedMDP(LATE.mdp.replace(initial=[0.7, 0.3]), ol.PacketChannel({0: 0.5, 1: 0.5}, lost=0.2))
@@ -80,6 +83,7 @@ def a_run(path: Path) -> Path:
 Make, Load = Callable[[Path], Path], Callable[[Path], Any]
 ARCHIVES: dict[str, tuple[Make, Load]] = {
     "process": (lambda path: LATE.mdp.save(path).with_suffix(".npz"), ol.TabularMDP.load),
+    "sparse process": (lambda path: SPARSE.save(path).with_suffix(".npz"), ol.TabularMDP.load),
     "table": (lambda path: ol.solve(LATE).policy.save(path), lambda path: use(ol.load_policy(path))),
     "chances": (stochastic, lambda path: use(ol.load_policy(path))),
     "sequences": (lambda path: ol.solve(LOSSY).policy.save(path), lambda path: use(ol.load_policy(path))),

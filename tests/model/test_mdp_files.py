@@ -129,6 +129,7 @@ def test_two_files_that_do_not_belong_together(tmp_path: Path) -> None:
         ('states = ["a", "b", "c"]', 'states = ["a", "b"]'),
         ('arrays = "chain.npz"', "arrays = 3"),
         ("version = 1", "version = 2"),
+        ("version = 1", "version = 3"),
     ],
 )
 def test_a_text_file_that_says_something_wrong_is_named(line: str, instead: str, tmp_path: Path) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import pickle
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -124,6 +125,18 @@ def test_it_does_not_change_and_travels() -> None:
     assert again == mdp
     assert mdp.replace(horizon=5).sparse
     assert mdp != mdp.replace(transitions=sparse.csr_array(np.tile(np.eye(S), (A, 1))))
+
+
+@pytest.mark.parametrize("stationary", [True, False])
+def test_it_is_saved_and_loaded(stationary: bool, tmp_path: Path) -> None:
+    P, R, rho = arrays(6, stationary)
+    steps = [sparse.csr_array(step.reshape(S * A, S)) for step in P]
+    mdp = ol.TabularMDP(steps[0] if stationary else steps, R, horizon=H, initial=rho, actions=["x", "y", "z"])
+    mdp.save(tmp_path / "process")
+    again = ol.TabularMDP.load(tmp_path / "process")
+    assert again.sparse
+    assert again == mdp
+    assert again.stationary_transitions == stationary
 
 
 def test_offenders_are_named_by_step_state_and_action() -> None:

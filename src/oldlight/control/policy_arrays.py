@@ -260,7 +260,7 @@ def _of_nodes(problem: ImpairedMDP, policy: Any, parts: dict[str, Any]) -> Table
 
 def discount_of(mdp: TabularMDP) -> float | None:
     """u, if `mdp` is an endless discounted process cut off (`TabularMDP.discounted`), else None."""
-    H, R = mdp.horizon, mdp.rewards
+    H, R = mdp.finite_horizon, mdp.rewards
     largest = float(np.abs(R[0]).max())
     if mdp.truncation_error <= 0 or not mdp.stationary_transitions or largest == 0:
         return None

@@ -10,7 +10,13 @@ p_1. Arrays always carry the step axis, `transitions[h, s, a, s2]` and `rewards[
 that axis is a view that repeats one step and costs no memory.
 
 A discounted process with discount u is the episodic one with rewards u^h·r, cut off where the rest cannot matter
-(Corollary 1 of the paper: an effective horizon of about log(1/ε)/(1−u)).
+(Corollary 1 of the paper: an effective horizon of about log(1/ε)/(1−u)). Or it is not cut off: with ``horizon=None`` a
+stationary process runs **for ever**, and its value is
+
+    discount=u        E[ Σ_h u^h·r(s_h, a_h) ]
+    average=True      lim inf of E[ Σ_{h<n} r(s_h, a_h) ] / n, the reward per step
+
+Then the step axis has length one, and whatever needs a number of steps refuses (`TabularMDP.finite_horizon`).
 """
 
 from __future__ import annotations
@@ -24,12 +30,12 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from oldlight import checks, files
+from oldlight import checks
 from oldlight.model import readers as tables
+from oldlight.model import span
 from oldlight.model.transitions import stored
 
 Floats = NDArray[np.float64]
-LONGEST = 10**6  # steps of an episode
 
 
 class TabularMDP:
@@ -43,14 +49,19 @@ class TabularMDP:
         ``{"s": .., "a": .., "s2": .., "p": ..}``, a successor for each entry (see `oldlight.model.transitions`).
     rewards : array_like, shape (S, A) or (H, S, A)
         Any numbers whose sums over an episode are finite.
-    horizon : int
-        H, the number of steps.
+    horizon : int or None
+        H, the number of steps; None for a stationary process that runs for ever, with `discount` or `average`.
     initial : array_like, shape (S,), optional
         Distribution of the first state; uniform if None.
     states, actions : sequence of str, optional
         Names for tables, files and pictures.
     truncation_error : float
         How far values may be off because a longer process was cut at H (see `discounted`).
+    discount : float, optional
+        u in [0, 1). For ever: the value is E[Σ_h u^h·r]. With a finite horizon the rewards of step h become u^h·r, and the process is
+        an ordinary one from then on.
+    average : bool
+        For ever, valued by the reward per step.
 
     Examples
     --------
@@ -64,11 +75,15 @@ class TabularMDP:
     >>> from scipy.sparse import csr_array
     >>> ol.TabularMDP([csr_array([[1, 0], [0, 1]]), csr_array([[0, 1], [1, 0]])], mdp.rewards[0], horizon=3)  # one for each action
     TabularMDP(S=2, A=2, H=3, stationary, sparse)
+    >>> ol.TabularMDP(stay_or_swap, rewards=[[0, 0], [1, 1]], horizon=None, discount=0.9)
+    TabularMDP(S=2, A=2, for ever, discount 0.9)
     """
 
     rewards: Floats  # [h, s, a]
     initial: Floats  # [s]
-    horizon: int
+    horizon: int | None
+    discount: float | None
+    average: bool
     n_states: int
     n_actions: int
     sparse: bool
@@ -78,26 +93,30 @@ class TabularMDP:
         transitions: ArrayLike | Any,
         rewards: ArrayLike,
         *,
-        horizon: int,
+        horizon: int | None,
         initial: ArrayLike | None = None,
         states: Sequence[str] | None = None,
         actions: Sequence[str] | None = None,
         truncation_error: float = 0.0,
+        discount: float | None = None,
+        average: bool = False,
     ) -> None:
-        H = _horizon(horizon)
+        u = span.checked_span(horizon, discount, average)
+        H = 1 if horizon is None else span.checked_horizon(horizon)
         R = checks.numbers("rewards", rewards)
-        P = self._stored = stored(transitions, H, R.shape)
+        P = self._stored = stored(transitions, None if horizon is None else H, R.shape)
         S, A = P.n_states, P.n_actions
-        if R.shape not in ((S, A), (H, S, A)):
-            raise ValueError(f"rewards has shape {R.shape}; expected {(S, A)} or {(H, S, A)} to fit the transitions")
-        self.horizon = H
-        self.n_states = S
-        self.n_actions = A
+        span.check_shapes(P.stationary, S, A, R, None if horizon is None else H)
+        if horizon is not None and u is not None:
+            R, u = u ** np.arange(H)[:, None, None] * checks.numbers("rewards", R), None
+        self.horizon, self.discount, self.average = None if horizon is None else H, u, bool(average)
+        self.n_states, self.n_actions = S, A
         self.sparse, self.stationary_transitions, self.stationary_rewards = P.sparse, P.stationary, R.ndim == 2
         R = checks.frozen(checks.finite_array("rewards", R, ("s", "a") if R.ndim == 2 else ("h", "s", "a")))
         largest = np.abs(R).max(axis=(-2, -1))  # of each step, or of all
         with np.errstate(over="ignore"):
-            _check_sums(R, float(largest.sum() if R.ndim == 3 else H * largest), f"{H} steps")
+            most = largest / (1 - u) if u is not None else largest.sum() if R.ndim == 3 else H * largest
+            span.check_sums(R, float(most), f"{H} steps" if horizon is not None else "for ever")
         self.stationary = P.stationary and R.ndim == 2
         self.rewards = np.broadcast_to(R, (H, S, A))
         if initial is None:
@@ -118,7 +137,7 @@ class TabularMDP:
     @property
     def transitions(self) -> Floats:
         """P[h, s, a, s2]. Of a sparse process the array is made on request, and refused where it is large: use `matrix`."""
-        return self._stored.dense(self.horizon)
+        return self._stored.dense(self.horizon or 1)
 
     def matrix(self, h: int = 0) -> Any:
         """P_h with the rows s·A + a, shape (S·A, S): an array, or a `scipy.sparse.csr_array` if the process is `sparse`.
@@ -126,8 +145,8 @@ class TabularMDP:
         Products with it are all that planning needs: ``(mdp.matrix(h) @ v).reshape(S, A)`` is the mean of v after a step from (s, a), and
         ``b @ mdp.matrix(h)[a::A]`` the law of the next state after action a in a state with the law b.
         """
-        if not 0 <= h < self.horizon:
-            raise IndexError(f"h is {h}, expected a step in 0..{self.horizon - 1}")
+        if h < 0 or (self.horizon is not None and h >= self.horizon):
+            raise IndexError(f"h is {h}, expected a step in 0..{'' if self.horizon is None else self.horizon - 1}")
         return self._stored.matrix(h)
 
     def advanced(self, b: Floats, h: int, a: int) -> Floats:
@@ -167,14 +186,17 @@ class TabularMDP:
         self.__init__(**state)  # type: ignore[misc]
 
     def __repr__(self) -> str:
-        kind = ("stationary" if self.stationary else "per-step") + (", sparse" if self.sparse else "")
-        return f"TabularMDP(S={self.n_states}, A={self.n_actions}, H={self.horizon}, {kind})"
+        kind = f"H={self.horizon}, {'stationary' if self.stationary else 'per-step'}"
+        if self.horizon is None:
+            kind = "for ever, " + ("average reward" if self.average else f"discount {self.discount:.12g}")
+        return f"TabularMDP(S={self.n_states}, A={self.n_actions}, {kind}{', sparse' if self.sparse else ''})"
 
     def __eq__(self, other: object) -> bool:
         if not isinstance(other, TabularMDP):
             return NotImplemented
         return (
             (self.horizon, self.states, self.actions) == (other.horizon, other.states, other.actions)
+            and (self.discount, self.average) == (other.discount, other.average)
             and self.truncation_error == other.truncation_error
             and self._stored.same(other._stored)
             and np.array_equal(self.rewards, other.rewards)
@@ -193,15 +215,38 @@ class TabularMDP:
             "states": self.states,
             "actions": self.actions,
             "truncation_error": self.truncation_error,
+            "discount": self.discount,
+            "average": self.average,
         }
 
+    @property
+    def finite_horizon(self) -> int:
+        """H; a process that runs for ever refuses, with the way out."""
+        if self.horizon is None:
+            raise ValueError(
+                f"{self!r} runs for ever, and a number of steps is needed here; give it one: mdp.replace(horizon=H), or simulate(..., steps=n)"
+            )
+        return self.horizon
+
     def replace(self, **changes: Any) -> TabularMDP:
-        """A copy with some constructor arguments changed, for example ``mdp.replace(initial=[1, 0, 0])``."""
+        """A copy with some constructor arguments changed, for example ``mdp.replace(initial=[1, 0, 0])``.
+
+        A process that runs for ever is cut by ``mdp.replace(horizon=H)``: with a discount its rewards become u^h·r, and what is left out
+        is in `truncation_error`; with average reward the total of H steps is left.
+        """
         parts = self._parts()
         unknown = set(changes) - set(parts)
         if unknown:
             raise TypeError(f"replace() does not know {sorted(unknown)[0]!r}; it takes {sorted(parts)}")
-        return TabularMDP(**(parts | changes))
+        parts |= changes
+        if self.horizon is None and parts["horizon"] is not None:
+            parts["average"] = changes.get("average", False)
+            if self.discount is not None and not {"discount", "truncation_error"} & set(changes):
+                H, u = checks.whole("horizon", parts["horizon"], least=1), self.discount
+                parts["truncation_error"] = (
+                    u**H * float(np.abs(checks.numbers("rewards", parts["rewards"])).max()) / (1 - u)
+                )
+        return TabularMDP(**parts)
 
     # -- other ways to make one ---------------------------------------------------------------------------------
 
@@ -222,14 +267,15 @@ class TabularMDP:
         The horizon is the smallest H with u^H·max|r|/(1−u) ≤ tolerance, at most Corollary 1's
         log(max|r|/(tolerance·(1−u)))/(1−u) rounded up. Values of the result differ from those of the infinite
         process by at most `truncation_error` = u^H·max|r|/(1−u), for every policy.
+
+        A plan for each of H steps costs time and memory that grow with 1/(1−u); ``TabularMDP(..., horizon=None, discount=u)`` is the
+        same process without the cut, for which `solve` makes one stationary plan.
         """
-        u = checks.real("discount", discount)
-        if not 0.0 <= u < 1.0:
-            raise ValueError(f"discount is {u:.12g}, expected a number in [0, 1)")
+        u = span.checked_discount(discount)
         epsilon = checks.positive("tolerance", tolerance)
         R = checks.finite_array("rewards", rewards, ("s", "a"))
         largest = float(np.abs(R).max())
-        _check_sums(R, largest / (1 - u), f"discount {u:.12g}")
+        span.check_sums(R, largest / (1 - u), f"discount {u:.12g}")
         H = 1
         if u > 0 and largest / (1 - u) > epsilon:
             H = max(1, math.ceil(math.log(epsilon * (1 - u) / largest) / math.log(u)))
@@ -247,128 +293,56 @@ class TabularMDP:
         )
 
     @classmethod
-    def from_gymnasium(cls, env: Any, horizon: int) -> TabularMDP:
+    def from_gymnasium(
+        cls, env: Any, horizon: int | None, *, discount: float | None = None, average: bool = False
+    ) -> TabularMDP:
         """A Gymnasium environment with a transition table (`env.unwrapped.P`), or its name: FrozenLake, CliffWalking, Taxi, ...
 
         A state that ends the episode absorbs: every action stays there with reward zero. If such a state is also
         entered without the episode ending, the ending goes to one extra state named "end".
         """
-        return cls(**tables.gymnasium_table(env), horizon=horizon)
+        return cls(**tables.gymnasium_table(env), horizon=horizon, discount=discount, average=average)
 
     @classmethod
     def from_dict(
         cls,
         table: Mapping[Any, Mapping[Any, Iterable[Sequence[Any]]]],
         *,
-        horizon: int,
+        horizon: int | None,
         initial: Mapping[Any, float] | None = None,
+        discount: float | None = None,
+        average: bool = False,
     ) -> TabularMDP:
         """``{state: {action: [(p, next_state, reward), ...]}}``; keys may be any names.
 
         Every state needs every action. `initial` maps states to probabilities (uniform if None).
         """
-        return cls(**tables.dict_table(table, initial), horizon=horizon)
+        return cls(**tables.dict_table(table, initial), horizon=horizon, discount=discount, average=average)
 
     @classmethod
     def from_csv(
-        cls, path: str | os.PathLike[str], *, horizon: int, initial: Mapping[Any, float] | None = None
+        cls,
+        path: str | os.PathLike[str],
+        *,
+        horizon: int | None,
+        initial: Mapping[Any, float] | None = None,
+        discount: float | None = None,
+        average: bool = False,
     ) -> TabularMDP:
         """A CSV file with the columns s, a, s', p, r (a header line; ``s2`` or ``next`` also name the next state)."""
-        return cls(**tables.csv_table(path, initial), horizon=horizon)
+        return cls(**tables.csv_table(path, initial), horizon=horizon, discount=discount, average=average)
 
     # -- files --------------------------------------------------------------------------------------------------
 
     def save(self, path: str | os.PathLike[str]) -> Path:
         """Write `path`.npz (the arrays) and `path`.toml (sizes, names and where the arrays are, for people)."""
-        arrays_path, text_path = _file_pair(path)
-        parts = self._parts()
-        checks.save_arrays(arrays_path, **{k: parts[k] for k in ("transitions", "rewards", "initial")})
-        lines = [
-            "# a finite episodic decision process; the arrays are in the npz file beside this one",
-            'kind = "oldlight.TabularMDP"',
-            "version = 1",
-            f"arrays = {_quote(arrays_path.name)}",
-            f"horizon = {self.horizon}",
-            f"n_states = {self.n_states}",
-            f"n_actions = {self.n_actions}",
-            f"stationary = {'true' if self.stationary else 'false'}",
-            f"truncation_error = {self.truncation_error!r}",
-            f"reward_range = [{float(self.rewards.min())!r}, {float(self.rewards.max())!r}]",
-        ]
-        for key, labels in (("states", self.states), ("actions", self.actions)):
-            if labels is not None:
-                lines.append(f"{key} = [{', '.join(_quote(label) for label in labels)}]")
-        return checks.write_text(text_path, "\n".join(lines) + "\n")
+        from oldlight.model import mdp_files
+
+        return mdp_files.save(self, self._parts(), path)
 
     @classmethod
     def load(cls, path: str | os.PathLike[str]) -> TabularMDP:
         """Read what `save` wrote; `path` with or without .toml/.npz."""
-        _, text_path = _file_pair(path)
-        head = _head(text_path)
-        H, S, A = (head[key] for key in ("horizon", "n_states", "n_actions"))
-        source = files.inside(text_path, "arrays", head["arrays"])
-        with files.arrays_in(source) as held:
-            found = held.shape("transitions")
-            if found[-2:] != (A, S):
-                raise files.UnreadableFile(
-                    f"{text_path} has {S} states and {A} actions, but {source} has transitions of shape {found}: the two "
-                    "files do not belong together"
-                )
-            parts: dict[str, Any] = {
-                "transitions": held.array("transitions", "biuf", (S, A, S), (H, S, A, S)),
-                "rewards": held.array("rewards", "biuf", (S, A), (H, S, A)),
-                "initial": held.array("initial", "biuf", (S,)),
-            }
-        with files.reading(f"{text_path} with {source.name}", "process file"):
-            parts |= {key: head[key] for key in ("states", "actions", "truncation_error") if key in head}
-            return cls(**parts, horizon=H)
+        from oldlight.model import mdp_files
 
-
-def _horizon(horizon: Any) -> int:
-    H = checks.whole("horizon", horizon, least=1)
-    if H > LONGEST:
-        raise checks.TooLarge(
-            f"horizon is {H:,}: an episode may have {LONGEST:,} steps, since a plan has an entry for each of them. A process that runs for "
-            "ever has no horizon: TabularMDP.discounted(..., discount=u, tolerance=e) cuts it off where the rest cannot matter"
-        )
-    return H
-
-
-def _head(path: Path) -> dict[str, Any]:
-    """What the TOML file of a process holds, checked."""
-    head = files.read_toml(path, "process file")
-    if head.get("kind") != "oldlight.TabularMDP":
-        raise files.UnreadableFile(f"{path}: kind is {head.get('kind')!r}, expected 'oldlight.TabularMDP'")
-    if head.get("version") != 1:
-        raise files.UnreadableFile(f"{path}: version is {head.get('version')!r}; this oldlight reads version 1")
-    for key, kind in (("arrays", str), ("horizon", int), ("n_states", int), ("n_actions", int)):
-        if not isinstance(head.get(key), kind):
-            found = f"is {head[key]!r}" if key in head else "is missing"
-            expected = "word" if kind is str else "whole number"
-            raise files.UnreadableFile(f"{path}: {key} {found}, expected a {expected}")
-    return head
-
-
-def _check_sums(R: Floats, most: float, over: str) -> None:
-    """Refuse rewards whose sums, and differences of such sums, are too large for a number; `most` is the largest |Σ_h r_h|."""
-    limit = float(np.finfo(np.float64).max) / 2
-    if not most <= limit:
-        index = [int(i) for i in np.unravel_index(int(np.abs(R).argmax()), R.shape)]
-        where = ", ".join(f"{axis}={i}" for axis, i in zip(("h", "s", "a")[-R.ndim :], index, strict=True))
-        raise ValueError(
-            f"rewards[{where}] is {float(R[tuple(index)]):.12g}: the rewards of an episode ({over}) add up to {most:.6g}, expected "
-            f"at most {limit:.6g} in absolute value; measure rewards in larger units"
-        )
-
-
-def _file_pair(path: str | os.PathLike[str]) -> tuple[Path, Path]:
-    base = Path(path)
-    if base.suffix in (".toml", ".npz"):
-        base = base.with_suffix("")
-    return base.with_name(base.name + ".npz"), base.with_name(base.name + ".toml")
-
-
-def _quote(text: str) -> str:
-    import json
-
-    return json.dumps(text, ensure_ascii=False).replace("\x7f", "\\u007f")
+        return mdp_files.load(cls, path)

@@ -158,7 +158,7 @@ class ImpairedMDP:
     @property
     def horizon(self) -> int:
         """H, the number of steps."""
-        return self.mdp.horizon
+        return self.mdp.finite_horizon
 
     @property
     def n_states(self) -> int:

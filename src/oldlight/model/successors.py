@@ -86,7 +86,7 @@ def successors_at(mdp: TabularMDP, h: int) -> Successors:
 
 def all_successors(mdp: TabularMDP) -> list[Successors]:
     """Those of every step; of one if they do not change with time."""
-    return [successors_at(mdp, h) for h in range(1 if mdp.stationary_transitions else mdp.horizon)]
+    return [successors_at(mdp, h) for h in range(1 if mdp.stationary_transitions else mdp.finite_horizon)]
 
 
 def successor_sums(mdp: TabularMDP) -> tuple[NDArray[np.int64], Floats]:

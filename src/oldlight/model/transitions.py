@@ -147,7 +147,7 @@ def _dense(values: ArrayLike, horizon: int | None) -> Transitions:
             f"{NAME} has shape {P.shape}: {S} states on axis {P.ndim - 3} but {P.shape[-1]} on the last axis; "
             "the axes are (s, a, s'), after an optional step axis"
         )
-    if P.ndim == 4 and P.shape[0] != horizon:
+    if P.ndim == 4 and horizon is not None and P.shape[0] != horizon:
         raise ValueError(f"{NAME} has {P.shape[0]} steps on its first axis, expected horizon = {horizon}")
     axes = ("s", "a", "s'") if P.ndim == 3 else ("h", "s", "a", "s'")
     own = np.array(checks.probability_rows(NAME, P, axes), order="C").reshape(-1, S, A, S)
@@ -186,7 +186,7 @@ def _from_list(values: list[Any], horizon: int | None, shape: tuple[int, ...]) -
 
 
 def _expect_steps(values: list[Any], horizon: int | None) -> None:
-    if len(values) != horizon:
+    if horizon is not None and len(values) != horizon:
         raise ValueError(
             f"{NAME} is a list of {len(values)}, expected one for each step: horizon = {horizon}; or one matrix (S × S) for each action"
         )

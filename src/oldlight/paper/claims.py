@@ -195,7 +195,7 @@ def proposition2(depth: int, n_actions: int, window: int, *, epsilon: float = 0.
         "blind": Loss(seen=0.0),
     }
     values = {name: solve(ImpairedMDP(mdp, link)).value for name, link in links.items()}
-    exact = hard_tree_value(depth, window, mdp.horizon, epsilon)
+    exact = hard_tree_value(depth, window, mdp.finite_horizon, epsilon)
     holds = all(abs(v - exact) <= EQUAL for v in values.values())
     return Claim("Proposition 2 (its process)", values["delay D"], exact, holds, dict(values), "=")
 
@@ -221,12 +221,12 @@ def proposition3(clauses: Iterable[Iterable[int]], *, n_variables: int | None = 
     """
     formula = [tuple(clause) for clause in clauses]
     mdp = sat(formula, n_variables=n_variables)
-    n = mdp.horizon - 1
+    n = mdp.finite_horizon - 1
     blind = solve(ImpairedMDP(mdp, Loss(seen=0.0))).value
     late = solve(ImpairedMDP(mdp, ConstantDelay(n))).value
     share = satisfied_share(formula, n_variables)
     holds = abs(blind - share) <= EQUAL and abs(late - share) <= EQUAL
-    detail = {"delay n": late, "satisfiable": share == 1.0, "states": mdp.n_states, "steps": mdp.horizon}
+    detail = {"delay n": late, "satisfiable": share == 1.0, "states": mdp.n_states, "steps": mdp.finite_horizon}
     return Claim("Proposition 3 (by sat)", blind, share, holds, detail, "=")
 
 

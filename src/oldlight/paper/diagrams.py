@@ -62,7 +62,7 @@ def paper_diagrams() -> dict[str, Diagram]:
 def dichotomy(d: int) -> Diagram:
     """`instances.dichotomy(d)` unrolled, with the time at which s₁ is seen under delays d and d + 1."""
     mdp = instances.dichotomy(d)
-    H = mdp.horizon
+    H = mdp.finite_horizon
     values = {late: solve(ImpairedMDP(mdp, ConstantDelay(late))).value for late in (d, d + 1)}
     due = int(np.flatnonzero(mdp.rewards.any(axis=(1, 2)))[0])
 

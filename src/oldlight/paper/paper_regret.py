@@ -175,7 +175,7 @@ def growth_rows(found: Sequence[Growth]) -> tuple[list[str], list[list[object]],
 def theorem_1_there(found: Sequence[Result]) -> str:
     """Which term of Theorem 1 leads at the setting of the figure."""
     mdp, K = instances.center_chain(0.99), max(r.settings["episodes"] for r in found)
-    S, A, H, D = mdp.n_states, mdp.n_actions, mdp.horizon, max(WINDOWS.values())
+    S, A, H, D = mdp.n_states, mdp.n_actions, mdp.finite_horizon, max(WINDOWS.values())
     first, second = bounds.theorem_1_terms(S, A, H, D, K, GAMMA)
     least = bounds.theorem_1(S, A, H, 1, K, GAMMA)
     start = bounds.theorem_1_first_leads_from(S, A, H, D, GAMMA)

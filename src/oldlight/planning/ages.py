@@ -105,7 +105,7 @@ class AgeTables:
 
     def run(self) -> AgeTables:
         layers, plant = self.layers, self.plant
-        H, S = plant.mdp.horizon, layers.n_states
+        H, S = plant.mdp.finite_horizon, layers.n_states
         self.actions = np.zeros(layers.size, action_type(layers.n_actions))
         self.blind_actions = np.zeros(layers.blind_size // S, action_type(layers.n_actions))
         if self.kept:
@@ -166,7 +166,7 @@ class AgeTables:
 
     def _end(self) -> Table:
         """G_{H−L}[s, q1..qL]: what L actions that are done but not seen still earn."""
-        layers, H = self.layers, self.plant.mdp.horizon
+        layers, H = self.layers, self.plant.mdp.finite_horizon
         wanted = {block.length for block in layers.blocks[H]}
         G: dict[int, Floats] = {0: np.zeros((layers.n_states, 1))}
         for L in range(1, max(wanted) + 1):
@@ -351,7 +351,7 @@ class AgeTables:
     def _likely_states(self) -> Floats:
         """The law of s_h under the plan of somebody who sees everything, [h, s]."""
         mdp = self.plant.mdp
-        H, S = mdp.horizon, mdp.n_states
+        H, S = mdp.finite_horizon, mdp.n_states
         V, plan = np.zeros(S), np.empty((H, S), np.int64)
         for h in range(H - 1, -1, -1):
             x = mdp.rewards[h] + mdp.expected(V, h)

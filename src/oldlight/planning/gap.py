@@ -48,7 +48,7 @@ def value_lost(problem: ImpairedMDP, before: float, after: float) -> float:
     mdp = problem.mdp
     n = max(*(step.width for step in all_successors(mdp)), int(np.count_nonzero(problem.initial)))
     largest = float(np.abs(mdp.rewards).max(axis=(1, 2)).sum())
-    rounding = 2 * float(np.finfo(np.float64).eps) * (mdp.horizon + 1) * (n + 2) * largest
+    rounding = 2 * float(np.finfo(np.float64).eps) * (mdp.finite_horizon + 1) * (n + 2) * largest
     return 0.0 if difference >= -rounding else difference
 
 

@@ -47,7 +47,7 @@ def distinct_actions(mdp: TabularMDP) -> NDArray[np.int64]:
 
 def _bytes_of_action(mdp: TabularMDP, a: int) -> Iterator[bytes]:
     """The transitions of an action, whatever the storage."""
-    for h in range(1 if mdp.stationary_transitions else mdp.horizon):
+    for h in range(1 if mdp.stationary_transitions else mdp.finite_horizon):
         P = mdp.matrix(h)[a :: mdp.n_actions]
         yield from (part.tobytes() for part in ((P.indptr, P.indices, P.data) if mdp.sparse else (P,)))
 
@@ -218,7 +218,7 @@ class LinkPlan:
         need = self.bytes_of(layers, kept)
         if need > self.limit:
             raise TooLarge(
-                f"planning for {self.automaton!r} on S={S}, A={A}, H={self.mdp.horizon} has {layers.size:,} information states up to age "
+                f"planning for {self.automaton!r} on S={S}, A={A}, H={self.mdp.finite_horizon} has {layers.size:,} information states up to age "
                 f"{D} and needs {format_bytes(need)}; the limit is {format_bytes(self.limit)}. Ways out: raise max_bytes, or give a "
                 "shorter depth: oldlight.solve(problem, depth=k)"
             )
@@ -227,7 +227,7 @@ class LinkPlan:
 
     def _deeper(self, D: int) -> Layers | None:
         """The layers of the next depth, if its tables are small."""
-        if self.mdp.horizon - 1 < D + 1:
+        if self.mdp.finite_horizon - 1 < D + 1:
             return None
         layers = self._layers(D + 1)
         return layers if layers.size <= DEEPER and 2 * self.bytes_of(layers, kept=True) <= self.limit else None
@@ -255,9 +255,9 @@ def plan_link(
 
 def _with_actions(mdp: TabularMDP, kept: NDArray[np.int64]) -> TabularMDP:
     rows = (np.arange(mdp.n_states)[:, None] * mdp.n_actions + kept).reshape(-1)
-    steps = [mdp.matrix(h)[rows] for h in range(1 if mdp.stationary_transitions else mdp.horizon)]
+    steps = [mdp.matrix(h)[rows] for h in range(1 if mdp.stationary_transitions else mdp.finite_horizon)]
     if not mdp.sparse:
         steps = [step.reshape(mdp.n_states, len(kept), -1) for step in steps]
     P = steps[0] if mdp.stationary_transitions else steps if mdp.sparse else np.array(steps)
     R = mdp.rewards[0][:, kept] if mdp.stationary_rewards else mdp.rewards[:, :, kept]
-    return TabularMDP(P, R, horizon=mdp.horizon, initial=mdp.initial)
+    return TabularMDP(P, R, horizon=mdp.finite_horizon, initial=mdp.initial)

@@ -74,14 +74,14 @@ def reached(
     for p, info in beginnings_of(mdp, automaton, initial):
         at[info] = at.get(info, 0.0) + p
     met = 0
-    for h in range(mdp.horizon):
+    for h in range(mdp.finite_horizon):
         met += len(at)
         if max_states is not None and met > max_states:
             yield None
             return
         yield at
         following: dict[LinkInformation, float] = {}
-        for info, weight in at.items() if h + 1 < mdp.horizon else ():
+        for info, weight in at.items() if h + 1 < mdp.finite_horizon else ():
             for a, p_action in choices(policy, info):
                 for p, new in moves_of(mdp, automaton, numbers[info.node], info, a, initial):
                     following[new] = following.get(new, 0.0) + weight * p_action * p

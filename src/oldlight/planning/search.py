@@ -54,7 +54,7 @@ class AgeSearch:
 
         t = self.tables
         mdp, layers = t.plant.mdp, t.layers
-        S, A, H, D = mdp.n_states, mdp.n_actions, mdp.horizon, layers.depth
+        S, A, H, D = mdp.n_states, mdp.n_actions, mdp.finite_horizon, layers.depth
         self.tie = CLOSED / 4 * magnitude(mdp)
         sizes = np.array([S, A, D, H])
         power = A ** np.arange(D + 2)

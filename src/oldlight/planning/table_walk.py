@@ -48,7 +48,7 @@ def value_of_actions(tables: AgeTables, initial: Floats | None = None) -> float:
     begin = np.cumsum([0, *(len(row) for row in layers.blocks)])
     now = _start(layers, plant.initial if initial is None else initial)
     value = 0.0
-    for h in range(plant.mdp.horizon):
+    for h in range(plant.mdp.finite_horizon):
         after, blocks = _room(layers, h + 1), (int(begin[h]), int(begin[h + 1]))
         value += kernels.walk(process, link, tables.actions, tables.blind_actions, blocks, now, after)
         now = after

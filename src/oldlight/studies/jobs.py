@@ -156,7 +156,7 @@ def mdp_fingerprint(mdp: TabularMDP) -> str:
     """SHA-256 of what decides the numbers of a process: sizes, arrays, and whether they are known not to change with the step."""
     P = mdp.transitions[0] if mdp.stationary_transitions else mdp.transitions
     R = mdp.rewards[0] if mdp.stationary_rewards else mdp.rewards
-    shape = canonical([mdp.horizon, P.shape, R.shape])
+    shape = canonical([mdp.finite_horizon, P.shape, R.shape])
     return fingerprint(shape, *(np.ascontiguousarray(x).tobytes() for x in (P, R, mdp.initial)))
 
 

@@ -277,9 +277,9 @@ def compare_models(
     whole = counts.cut_at(usable_age(counts))
     oldest = table_age(mdp, usable_age(counts))
     cut = counts.cut_at(oldest)
-    known = channels(cut, mdp.horizon)
+    known = channels(cut, mdp.finite_horizon)
     names = _wanted([*known, QMDP], models)
-    full = ImpairedMDP(mdp, whole.chain(horizon=mdp.horizon))
+    full = ImpairedMDP(mdp, whole.chain(horizon=mdp.finite_horizon))
     rows = []
     for name in names:
         problem = full if name in (CHAIN, QMDP) else ImpairedMDP(mdp, known[name])

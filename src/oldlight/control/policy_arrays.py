@@ -201,7 +201,6 @@ def tables_of(problem: ImpairedMDP, policy: Any) -> Tables:
     checked_problem(problem, "Controller")
     by_nodes = not problem.has_delay_law or isinstance(policy, PolicyOfNodes)
     mdp, H = problem.mdp, problem.horizon
-    rows = mdp.transitions[:1] if mdp.stationary_transitions else mdp.transitions
     u = discount_of(mdp)
     hold, why = (-1, "") if u is None else standstill(problem) if not by_nodes else (-1, ENDS_BY_NODES)
     parts: dict[str, Any] = {
@@ -210,7 +209,7 @@ def tables_of(problem: ImpairedMDP, policy: Any) -> Tables:
         "n_actions": problem.n_actions,
         "warmup": problem.warmup,
         "pending": problem.pending,
-        "likely": checks.frozen(rows.argmax(axis=3).astype(np.min_scalar_type(problem.n_states))),
+        "likely": checks.frozen(likely_successors(mdp).astype(np.min_scalar_type(problem.n_states))),
         "first_state": int(problem.initial.argmax()),
         "hold": hold,
         "why_it_ends": why,

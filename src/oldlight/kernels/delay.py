@@ -99,7 +99,7 @@ def _fill_step(rewards, law, pairs, paid, waited, forced, learns, clip, low, hig
 def _share(S, W, part, parts):
     """What part number `part` does, from and to: s, and w."""
     units = (W + UNIT - 1) // UNIT
-    if units >= 2 * parts or S < 2 * parts:
+    if units >= 2 * parts or 2 * parts > S:
         return 0, S, min(units * part // parts * UNIT, W), min(units * (part + 1) // parts * UNIT, W)
     return S * part // parts, S * (part + 1) // parts, 0, W
 

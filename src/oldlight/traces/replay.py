@@ -272,9 +272,8 @@ class _Player:
         else:
             layout = policy.layout if isinstance(policy, TablePolicy) else Layout.of(problem)
             self.view = lambda begins: follow_table(layout, problem.horizon, self.late, begins)
-        P = problem.mdp.transitions[:1] if problem.mdp.stationary_transitions else problem.mdp.transitions
-        self.cumulative = running_sums(P)  # [h or 1, s, a, s2]
-        self.likely = P.argmax(axis=-1)
+        self.index, self.cumulative = successor_sums(problem.mdp, likely_first=False)  # [h or 1, s·A + a, k]
+        self.likely = likely_successors(problem.mdp)
         self.first = running_sums(problem.initial)
         self._known: dict[Any, Floats] = {}
 
@@ -295,8 +294,9 @@ class _Player:
             actions[h] = self._choose(h, view, begins, states, actions, choice[h])
             returns += problem.mdp.rewards[h][states[h], actions[h]]
             if h + 1 < H:
-                rows = self.cumulative[min(h, len(self.cumulative) - 1)][states[h], actions[h]]
-                states[h + 1] = np.minimum((rows <= luck[h + 1][:, None]).sum(axis=1), rows.shape[1] - 1)
+                i, pair = min(h, len(self.cumulative) - 1), states[h] * problem.n_actions + actions[h]
+                k = (self.cumulative[i, pair] <= luck[h + 1][:, None]).sum(axis=1)
+                states[h + 1] = self.index[i, pair, np.minimum(k, self.index.shape[2] - 1)]
         return returns, int(view.guessed.sum())
 
     def _choose(self, h: int, view: View, begins: Ints, states: Ints, actions: Ints, u: Floats) -> Ints:

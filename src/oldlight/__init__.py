@@ -75,8 +75,11 @@ if TYPE_CHECKING:
     from oldlight.planning import solve as solve
     from oldlight.planning.evaluation import Evaluation as Evaluation
     from oldlight.planning.evaluation import evaluate as evaluate
+    from oldlight.planning.frontier import Frontier as Frontier
     from oldlight.planning.gap import Gap as Gap
     from oldlight.planning.gap import gap as gap
+    from oldlight.planning.requirement import requirement as requirement
+    from oldlight.planning.requirement_result import Requirement as Requirement
     from oldlight.planning.sweep import Sweep as Sweep
     from oldlight.planning.sweep import sweep as sweep
     from oldlight.simulation import Simulation as Simulation

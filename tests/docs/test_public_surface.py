@@ -80,7 +80,8 @@ def returns_something(thing: Any) -> bool:
 def results() -> set[str]:
     """The classes that public functions return and that are no input of others."""
     names = {cls.__name__ for cls in public().values() if inspect.isclass(cls)}
-    returned = {str(f.__annotations__["return"]) for f in public().values() if inspect.isfunction(f)}
+    functions = [f for f in public().values() if inspect.isfunction(f)]
+    returned = {name for f in functions for name in str(f.__annotations__["return"]).split(" | ")}
     return (names & returned) - NOT_RESULTS
 
 
@@ -188,6 +189,9 @@ MADE: dict[str, Callable[[], Any]] = {
     "Gap": lambda: ol.gap(LATE),
     "Sweep": lambda: ol.sweep(MDP, delays=[0, 1, 2]),
     "Sweep of channels": lambda: ol.sweep(MDP, channels=["constant:1", ol.Loss(rate=0.5)]),
+    "Requirement": lambda: ol.requirement(MDP, target="90%", over="delay"),
+    "Requirement that none meets": lambda: ol.requirement(MDP, target=2.0, over="sensor_period"),
+    "Frontier": lambda: ol.requirement(MDP, target="90%", over=("delay", "loss"), grid=3),
     "Evaluation": lambda: ol.evaluate(LATE, ol.solve(LATE).policy),
     "Simulation": lambda: ol.simulate(LATE, ol.solve(LATE).policy, 100, record=True),
     "Truncated": lambda: ol.truncate(ol.ImpairedMDP(MDP, ol.GeometricDelay(0.5)), 0.5),
@@ -204,6 +208,8 @@ TABLES = {
     "Solution": "value ",
     "Gap": "gap ",
     "Sweep": "delay  full",
+    "Requirement": "constant delay ",
+    "Frontier": "certificate",
     "Simulation": "mean return ",
     "LearningRun": "regret ",
     "Comparison": "predicted ",

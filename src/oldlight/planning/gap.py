@@ -35,21 +35,23 @@ Floats = NDArray[np.float64]
 Measure = dict[Information, float]
 
 
-def value_lost(problem: ImpairedMDP, before: float, after: float) -> float:
-    """before − after, two values of one process; 0 where it is negative by no more than the rounding of both can make it.
+def rounding(problem: ImpairedMDP) -> float:
+    """How far the difference of two values of one process can be off by rounding.
 
     With n the most successors of a pair (s, a) or states of the start, a value is found by at most H + 1 sums of n products, one inside the
     other, of numbers up to M = Σ_h max|r_h|, and beliefs by as many again. Each sum is off by at most (n + 2)·(ε/2)·M, ε the distance from 1
     to the next larger number, so the two values together by at most 2·ε·(H + 1)·(n + 2)·M.
     """
-    difference = before - after
-    if difference >= 0:
-        return difference
     mdp = problem.mdp
     n = max(*(step.width for step in all_successors(mdp)), int(np.count_nonzero(problem.initial)))
     largest = float(np.abs(mdp.rewards).max(axis=(1, 2)).sum())
-    rounding = 2 * float(np.finfo(np.float64).eps) * (mdp.finite_horizon + 1) * (n + 2) * largest
-    return 0.0 if difference >= -rounding else difference
+    return 2 * float(np.finfo(np.float64).eps) * (mdp.finite_horizon + 1) * (n + 2) * largest
+
+
+def value_lost(problem: ImpairedMDP, before: float, after: float) -> float:
+    """before − after, two values of one process; 0 where it is negative by no more than the rounding of both can make it."""
+    difference = before - after
+    return 0.0 if -rounding(problem) <= difference < 0 else difference
 
 
 @dataclass(frozen=True)

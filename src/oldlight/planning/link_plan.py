@@ -71,7 +71,7 @@ class LinkPlan:
         self.mdp, self.automaton = mdp, automaton
         self.limit = default_limit() if max_bytes is None else max_bytes
         self.kept, self.number = np.unique(distinct_actions(mdp), return_inverse=True)
-        small = mdp if len(self.kept) == mdp.n_actions else _with_actions(mdp, self.kept)
+        small = mdp if len(self.kept) == mdp.n_actions else with_actions(mdp, self.kept)
         self.plant = Plant(small, initial=initial, pending=tuple(int(self.number[a]) for a in pending))
         self.error = merging_error(automaton.merging, mdp.rewards)
         self.tables: AgeTables | None = None
@@ -253,7 +253,7 @@ def plan_link(
     return plan.run(tolerance, seconds, depth)
 
 
-def _with_actions(mdp: TabularMDP, kept: NDArray[np.int64]) -> TabularMDP:
+def with_actions(mdp: TabularMDP, kept: NDArray[np.int64]) -> TabularMDP:
     rows = (np.arange(mdp.n_states)[:, None] * mdp.n_actions + kept).reshape(-1)
     steps = [mdp.matrix(h)[rows] for h in range(1 if mdp.stationary_transitions else mdp.finite_horizon)]
     if not mdp.sparse:

@@ -46,6 +46,7 @@ from oldlight.model.mdp import TabularMDP
 from oldlight.model.policies import BlackoutPolicy, MarkovPolicy, TablePolicy, made_for_another, not_a_policy
 from oldlight.model.policy_files import places
 from oldlight.model.problem import ImpairedMDP, checked_problem
+from oldlight.model.successors import likely_successors
 
 Ints = NDArray[np.int64]
 KIND, VERSION = "oldlight.Controller", 1

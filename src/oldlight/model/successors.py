@@ -94,7 +94,9 @@ def likely_successors(mdp: TabularMDP) -> NDArray[Any]:
     found = []
     for step in all_successors(mdp):
         largest = np.repeat(np.maximum.reduceat(step.weight, step.first), step.count)
-        row, at = np.unique(np.repeat(np.arange(len(step.count)), step.count)[step.weight == largest], return_index=True)
+        row, at = np.unique(
+            np.repeat(np.arange(len(step.count)), step.count)[step.weight == largest], return_index=True
+        )
         assert len(row) == len(step.count)
         found.append(step.index[step.weight == largest][at].reshape(mdp.n_states, mdp.n_actions))
     return np.stack(found)

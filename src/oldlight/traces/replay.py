@@ -35,6 +35,7 @@ from oldlight.model.information import Information, Layout
 from oldlight.model.link_information import LinkInformation
 from oldlight.model.policies import BlackoutPolicy, MarkovPolicy, Policy, TablePolicy, not_a_policy, probabilities_at
 from oldlight.model.problem import ImpairedMDP, checked_problem
+from oldlight.model.successors import likely_successors, successor_sums
 from oldlight.random_streams import Seed, seed_number
 from oldlight.simulation.link_episodes import by_automaton, check_policy, decide
 from oldlight.traces.following import NOTHING, View, follow_automaton, follow_deadline, follow_table

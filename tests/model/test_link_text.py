@@ -16,6 +16,9 @@ from oldlight.registry import channel_data, channel_of
 WRITTEN: dict[str, Any] = {
     "packets:0=.2,1=.6,2=.2+loss:0.1": ol.PacketChannel({0: 0.2, 1: 0.6, 2: 0.2}, lost=0.1),
     "packets:1=1+seen:0.75": ol.PacketChannel({1: 1.0}, lost=0.25),
+    "packets:0=.8,1=.2+bursty:.1,.4,.9,.5": ol.HiddenLink(
+        [[0.9, 0.1], [0.4, 0.6]], [[0.9 * 0.8, 0.9 * 0.2], [0.5 * 0.8, 0.5 * 0.2]], first=[0.8, 0.2]
+    ),
     "fifo:0=.5,1=.3,2=.2": ol.FIFODelay([0.5, 0.3, 0.2]),
     "ages:.9,.1/.5,.3,.2": ol.AgeChain([[0.9, 0.1], [0.5, 0.3, 0.2]]),
     "renewal:0=.9,5=.1": ol.RenewalLoss({0: 0.9, 5: 0.1}),
@@ -43,10 +46,28 @@ def test_a_hidden_link_and_a_law_as_a_mapping_are_data() -> None:
 
 
 @pytest.mark.parametrize(
-    "text", ["fifo:0=.5,1=.5+loss:0.1", "constant:1+packets:0=1", "periodic:2+periodic:3", "packets:0=1+bursty:.1,.5"]
+    "text", ["fifo:0=.5,1=.5+loss:0.1", "constant:1+packets:0=1", "periodic:2+periodic:3", "held:0=1+bursty:.1,.5"]
 )
 def test_a_link_stands_alone(text: str) -> None:
     with pytest.raises(ValueError, match="stands alone"):
+        channel_of(text)
+
+
+@pytest.mark.parametrize(
+    ("text", "says"),
+    [
+        ("packets:0=.5,1=.5+loss:.1,.2", "packets take one loss rate for all steps"),
+        ("packets:0=.5, 0=.5", "0= is there twice; packets is written packets:0="),
+        ("held:0=1,hold=.1,hold=.2", "hold= is there twice"),
+        (
+            "hidden:x",
+            "hidden is given as data, .* with switch, delays, first, or as a file that holds it: file:link.json",
+        ),
+        ("empirical:1=1", "empirical is given as data"),
+    ],
+)
+def test_what_cannot_be_written_is_said(text: str, says: str) -> None:
+    with pytest.raises(ValueError, match=says):
         channel_of(text)
 
 

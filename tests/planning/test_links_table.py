@@ -68,6 +68,11 @@ def test_truncated_links_are_worth_more_by_at_most_what_is_said(channel: Any, la
         assert shorter.probability <= probability
         value = ol.solve(shorter.problem).value
         assert best - TOLERANCE <= value <= best + shorter.value_error + TOLERANCE
+    (drawn,) = shorter.plot().lines
+    assert len(drawn.get_xdata()) == shorter.max_delay + 1
+    assert drawn.get_ydata()[-1] == shorter.probability
+    assert (np.diff(drawn.get_ydata()) <= 0).all()
+    assert (drawn.get_ydata()[:-1] > 0).all()  # each shorter one is exceeded
 
 
 @every_link

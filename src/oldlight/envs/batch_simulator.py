@@ -17,8 +17,6 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from oldlight.model.channels.losses import BurstyLoss, Loss
-from oldlight.model.channels.messages import AgeLink
 from oldlight.model.channels.pmfs import running_sums
 from oldlight.model.problem import ImpairedMDP
 from oldlight.model.successors import successor_sums
@@ -50,18 +48,19 @@ class BatchSimulator:
         """A delay law for the compiled loop, without the actuation delay: here actions really are late."""
         problem, H = self.problem, self.problem.horizon
         loss = problem.loss
-        if loss is not None and not isinstance(loss, Loss | BurstyLoss):
+        modes = None if loss is None else loss.modes(H)
+        if loss is not None and (modes is None or len(modes.first) > 2):
             raise TypeError(
                 f"{type(loss).__name__} is not compiled here; put ImpairedObservation(env, channel) around the environment "
                 "without a channel"
             )
         law = problem.channel.delay.law(H, problem.n_states, problem.n_actions)
-        seen, modes = np.ones((2, H)), (0.0, 0.0, 0.0)
-        if isinstance(loss, Loss):
-            seen[:] = loss.arrival_probabilities(H)
-        elif isinstance(loss, BurstyLoss):
-            seen[0], seen[1], modes = loss.seen_good, loss.seen_bad, (loss.bad, loss.to_bad, loss.to_good)
-        link = (running_sums(law.interarrival), seen, *modes, loss is not None, True, law.longest_delay)
+        seen, switching = np.ones((2, H)), (0.0, 0.0, 0.0)
+        if modes is not None:
+            seen[:] = np.broadcast_to(modes.seen, (H, len(modes.first))).T
+        if modes is not None and len(modes.first) == 2:
+            switching = (float(modes.first[1]), float(modes.switch[0, 1]), float(modes.switch[1, 0]))
+        link = (running_sums(law.interarrival), seen, *switching, loss is not None, True, law.longest_delay)
         return link, running_sums(law.first), None
 
     def _told(self) -> tuple[tuple[Any, ...], NDArray[np.float64], ManyLinks]:
@@ -130,7 +129,7 @@ class BatchSimulator:
         if self.links is None:
             return None
         link, now = self.links.link, self.time
-        if isinstance(link, AgeLink):
+        if not link.sends_messages:
             step, when = self.links.told
             return np.where(when == now, step, NO_STEP)[:, None]
         rows = now[:, None] - np.arange(link.longest + 1)

@@ -12,7 +12,7 @@ delay of step i, and whether it is lost drawn apart from that (from a link state
 
 for m < h; and P(age_h ≤ h) = 1. Nothing of that is sampled. Two kinds of link have no such law without more than is known here; for them
 this is a bound that no age exceeds more often: where Δ depends on the state and the action, the slowest row at each step takes its
-place; where losses come from a class of one's own that draws them together, everything counts as lost.
+place; where losses come from a class of one's own that only draws them, or whose modes do not look the same backwards, everything counts as lost.
 
 Links without a delay law are counted: the law is that of 4,096 runs, always the same ones.
 """
@@ -22,7 +22,6 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from oldlight.model.channels.losses import BurstyLoss, Loss
 from oldlight.model.channels.messages import arrivals_of
 from oldlight.simulation.link_sampler import LawSampler, LinkSampler
 
@@ -30,6 +29,7 @@ SHARE = 0.999  # of the steps of an episode
 STEPS = 200  # the length of an episode where no limit is known
 RUNS = 4096  # of a link without a delay law
 STILL = 1e-15  # a law that changes by less at each step has settled
+REVERSIBLE = 1e-12  # rounding of the flow between two modes
 
 Floats = NDArray[np.float64]
 
@@ -104,17 +104,16 @@ def _arrived(sampler: LawSampler, steps: int, most: int) -> Floats:
 
 def _visible(sampler: LawSampler, steps: int) -> tuple[Floats, Floats, Floats]:
     """(P(seen | z, step i), axes (i, z), whose last row holds for all later steps; P(z' | z); the law of z)."""
-    loss, one = sampler.loss, np.ones((1, 1))
-    if isinstance(loss, BurstyLoss):
-        moves = np.array([[1 - loss.to_bad, loss.to_bad], [loss.to_good, 1 - loss.to_good]])
-        return np.array([[loss.seen_good, loss.seen_bad]]), moves, np.array([1 - loss.bad, loss.bad])
-    if loss is None:
-        seen = np.ones(1)
-    elif isinstance(loss, Loss):
-        seen = np.atleast_1d(np.asarray(loss.seen, dtype=np.float64))
-    else:
-        seen = loss.arrival_probabilities(steps) if loss.independent else np.zeros(1)
-    return seen[:, None], one, np.ones(1)
+    one = np.ones((1, 1))
+    if sampler.loss is None:
+        return one, one, np.ones(1)
+    modes = sampler.modes or sampler.loss.modes(steps)
+    if modes is None:
+        return 0 * one, one, np.ones(1)
+    flow = modes.first[:, None] * modes.switch
+    if np.abs(flow - flow.T).max() > REVERSIBLE:  # going back in time it is another chain
+        return np.zeros((1, len(modes.first))), modes.switch, modes.first
+    return modes.seen, modes.switch, modes.first
 
 
 def _counted(sampler: LinkSampler, steps: int, most: int) -> tuple[Floats, Floats]:

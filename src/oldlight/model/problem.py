@@ -291,14 +291,19 @@ class Truncated:
         return drawing.plain(vars(self))  # type: ignore[no-any-return]
 
     def plot(self, ax: Any = None) -> Any:
-        """Draw the probability that some delay of an episode exceeds k, for k up to the new longest delay; returns the axes."""
+        """Draw the probability that some delay of an episode exceeds k (behind a link that loses, or has no delay law: that some
+        observation is older than k when it is shown), for k up to the new longest delay; returns the axes."""
         ax = drawing.axes_of(ax)
         problem = self.problem
-        law = problem.channel.delay.law(problem.horizon, problem.n_states, problem.n_actions)
-        shorter = [law.probability_longer(k) for k in range(self.max_delay)]
+        if problem.has_delay_law:
+            law, what = problem.channel.delay.law(problem.horizon, problem.n_states, problem.n_actions), "a delay"
+            shorter = [law.probability_longer(k) for k in range(self.max_delay)]
+        else:
+            link, what = problem.channel.automaton(problem.horizon), "an age"
+            shorter = [probability_older(link, k) for k in range(self.max_delay)]
         ax.step(range(self.max_delay + 1), [*shorter, self.probability], where="post", marker="o")
         ax.set_xlabel("k [steps]")
-        ax.set_ylabel("probability of a delay > k")
+        ax.set_ylabel(f"probability of {what} > k")
         return ax
 
 

@@ -17,7 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from oldlight.model.channels.automaton import NOTHING_NEWER, SILENCE, ChannelAutomaton, News
-from oldlight.model.channels.messages import NEVER, AgeLink, SteppedLink
+from oldlight.model.channels.messages import NEVER, SteppedLink
 from oldlight.model.channels.pmfs import running_sums
 from oldlight.model.link_information import LinkInformation, PolicyOfNodes
 from oldlight.model.link_policy import LinkPolicy
@@ -173,7 +173,7 @@ def _heard(link: SteppedLink, w: int, arrivals: Ints, shown: Ints) -> list[tuple
     """The ages that arrive at time w, youngest first, each with the runs where it does."""
     if w < 0:
         return []
-    if isinstance(link, AgeLink):
+    if not link.sends_messages:
         ages = np.unique(shown[w])
         return [(age, shown[w] == age) for age in ages[ages >= 0].tolist()]
     return [(age, arrivals[w - age] == w) for age in range(min(w, link.longest) + 1)]

@@ -29,7 +29,6 @@ from numpy.typing import NDArray
 
 from oldlight.model.channels import Channel, ChannelAutomaton
 from oldlight.model.channels.delay_law import DelayLaw
-from oldlight.model.channels.losses import BurstyLoss, Loss
 from oldlight.model.channels.messages import AgeLink, SteppedLink
 from oldlight.model.channels.pmfs import running_sums
 
@@ -120,7 +119,7 @@ class LinkSampler:
 
     def may_come(self, step: int) -> bool:
         """Can the observation of `step` still arrive later?"""
-        if isinstance(self.link, AgeLink):
+        if self.link is not None and not self.link.sends_messages:
             return self.now - step < self.link.longest
         return any(step == i and not lost for found in self._due.values() for i, lost in found)
 
@@ -228,11 +227,8 @@ class LawSampler:
         self.sizes = sizes or (1, 1)
         self._fixed = False
         self._write_out(STEPS)
-        if isinstance(self.loss, Loss) and isinstance(self.loss.seen, tuple):
-            self.loss.arrival_probabilities(
-                len(self.loss.seen) if horizon is None else horizon
-            )  # refused if the lengths differ
-        elif self.loss is not None and not isinstance(self.loss, Loss | BurstyLoss) and horizon is None:
+        self.modes = None if self.loss is None else self.loss.modes(horizon)
+        if self.loss is not None and self.modes is None and horizon is None:
             raise ValueError(f"{self.loss!r} draws the losses of a whole episode: say how long it can be, horizon=...")
 
     def _write_out(self, steps: int) -> None:
@@ -284,9 +280,10 @@ class LawSampler:
     def begin(self, rng: np.random.Generator) -> tuple[int, bool]:
         self._rng = rng
         self._i = 0
-        if isinstance(self.loss, BurstyLoss):
-            self._bad = bool(rng.random() < self.loss.bad)
-        elif self.loss is not None and not isinstance(self.loss, Loss):
+        self._mode = 0
+        if self.modes is not None and len(self.modes.first) > 1:
+            self._mode = _mode(rng.random(), self.modes.first, 0)
+        elif self.loss is not None and self.modes is None:
             assert self.horizon is not None
             self._drawn: NDArray[np.bool_] = self.loss.lost(rng, self.horizon, 1)[:, 0]
         self._d = self._draw(-1, 0, 0, 0)
@@ -331,20 +328,24 @@ class LawSampler:
         return found
 
     def _is_lost(self) -> bool:
-        loss, i = self.loss, self._i
-        if loss is None:
+        modes, i = self.modes, self._i
+        if self.loss is None:
             return False
-        if isinstance(loss, Loss):
-            seen = loss.seen[min(i, len(loss.seen) - 1)] if isinstance(loss.seen, tuple) else loss.seen
-        elif isinstance(loss, BurstyLoss):
-            if i:
-                self._bad = (
-                    bool(self._rng.random() >= loss.to_good) if self._bad else bool(self._rng.random() < loss.to_bad)
-                )
-            seen = loss.seen_bad if self._bad else loss.seen_good
-        else:
+        if modes is None:
             return bool(self._drawn[min(i, len(self._drawn) - 1)])
-        return bool(self._rng.random() >= seen)
+        if i and len(modes.first) > 1:
+            self._mode = _mode(self._rng.random(), modes.switch[self._mode], self._mode)
+        return bool(self._rng.random() >= modes.seen[min(i, len(modes.seen) - 1), self._mode])
+
+
+def _mode(u: float, law: NDArray[np.float64], stays: int) -> int:
+    """The mode that a draw stands for: the others in turn, and `stays` where none of them is drawn."""
+    for z in range(len(law)):
+        if z != stays:
+            u -= float(law[z])
+            if u < 0:
+                return z
+    return stays
 
 
 def _row(pmf: NDArray[np.float64]) -> Any:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import numpy as np
 
-from oldlight.model.channels import AgeChain
 from oldlight.model.problem import ImpairedMDP
 from oldlight.testbed.wire import Recorded
 from oldlight.traces import Fit
@@ -20,7 +19,7 @@ def recorded(problem: ImpairedMDP, fit: Fit, in_order: bool) -> Recorded:
         late = np.concatenate([run.late for run in runs])
         starts, _ = starting_points(runs, horizon, fit.trace.source, fit.period_ms)
         ages = None
-        if isinstance(problem.channel, AgeChain):
+        if problem.channel.begins_before:
             oldest = problem.automaton.longest
             ages = np.concatenate([ages_of(np.where(run.late > oldest, NEVER, run.late)) for run in runs])
         return Recorded(late, late >= NEVER, in_order, starts, ages)

@@ -29,7 +29,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from oldlight import checks
-from oldlight.model.channels import AgeChain
 from oldlight.model.channels.pmfs import running_sums
 from oldlight.model.information import Information, Layout
 from oldlight.model.link_information import LinkInformation
@@ -256,7 +255,7 @@ class _Player:
             check_policy(problem, policy)
             self.names = problem.automaton.nodes
             oldest, ages = problem.automaton.longest, None
-            if isinstance(problem.channel, AgeChain):
+            if problem.channel.begins_before:
                 ages = np.concatenate([ages_of(np.where(run.late > oldest, NEVER, run.late)) for run in runs])
             self.view = lambda begins: follow_automaton(problem.automaton, self.late, ages, begins)
         elif problem.arrival_probability is not None:

@@ -22,7 +22,7 @@ from oldlight.model.channels.empirical import EmpiricalDelay
 from oldlight.model.channels.fifo import FIFODelay
 from oldlight.model.channels.held_lag import HeldLag
 from oldlight.model.channels.hidden import HiddenLink
-from oldlight.model.channels.losses import BurstyLoss, Loss, LossChannel, Lossy
+from oldlight.model.channels.losses import BurstyLoss, Loss, LossChannel, LossModes, Lossy
 from oldlight.model.channels.packets import PacketChannel
 from oldlight.model.channels.periodic import Periodic
 from oldlight.model.channels.renewal import RenewalLoss
@@ -45,6 +45,7 @@ __all__ = [
     "HiddenLink",
     "Loss",
     "LossChannel",
+    "LossModes",
     "Lossy",
     "PacketChannel",
     "Periodic",

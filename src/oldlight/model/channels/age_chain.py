@@ -13,6 +13,8 @@ from oldlight.model.channels.automaton import NOTHING_NEWER, SILENCE, ChannelAut
 from oldlight.model.channels.messages import AgeLink
 from oldlight.model.channels.pmfs import drawn, pmf_of, written
 
+SHOWN = 12  # ages of `first` that are written out
+
 
 class AgeChain(AgeLink):
     """The age of the newest visible observation is a Markov chain.
@@ -33,6 +35,8 @@ class AgeChain(AgeLink):
     >>> link.automaton(horizon=10)
     ChannelAutomaton(2 nodes, 5 ticks, longest delay 1, horizon 10)
     """
+
+    begins_before = True
 
     def __init__(
         self, kernel: ArrayLike | Sequence[Sequence[float]], *, first: ArrayLike | Mapping[int, float] | None = None
@@ -96,5 +100,6 @@ class AgeChain(AgeLink):
         return (*(row.tobytes() for row in self.kernel), self.first.tobytes())
 
     def __repr__(self) -> str:
-        rows = [np.round(row, 6).tolist() for row in self.kernel]
-        return f"AgeChain({rows if len(rows) <= 4 else f'<{len(rows)} rows>'}, first={written(self.first)})"
+        rows, ages = [np.round(row, 6).tolist() for row in self.kernel], np.flatnonzero(self.first)
+        first = written(self.first) if len(ages) <= SHOWN else f"<ages {ages[0]}..{ages[-1]}>"
+        return f"AgeChain({rows if len(rows) <= 4 else f'<{len(rows)} rows>'}, first={first})"

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from oldlight.model.channels.automaton import NOTHING_NEWER, SILENCE, ChannelAutomaton, Floats, News, Tick
+from oldlight.model.channels.automaton import NOTHING_NEWER, SILENCE, ChannelAutomaton, News, Tick
 from oldlight.model.channels.hidden import Representatives
 
 if TYPE_CHECKING:
@@ -22,34 +22,38 @@ if TYPE_CHECKING:
 
 
 class _Losses:
-    """The probability that step i is seen, and what is known of the loss process after step i was settled."""
+    """The probability that step i is seen, and what is known of the loss channel's mode after step i was settled."""
 
     def __init__(self, loss: LossChannel | None, horizon: int, merging: float) -> None:
-        self.mode: Any = None  # what is known of the hidden mode before step 0
-        self.rates: Floats = np.ones(1) if loss is None else loss.arrival_probabilities(horizon)
-        self.per_step = bool((self.rates != self.rates[0]).any())
-        bursty: Any = loss
-        self.bursts = None if loss is None or loss.independent else bursty
+        modes = None if loss is None else loss.modes(horizon)
+        if loss is not None and modes is None and not loss.independent:
+            raise ValueError(
+                f"{loss!r} says of losses that depend on each other only how they are drawn (lost); a plan needs modes(horizon), the hidden "
+                "modes behind them (oldlight.model.channels.LossModes). Simulations and ImpairedObservation play it as it is"
+            )
         self.laws = Representatives(merging)
-        if self.bursts is not None:
-            self.per_step = False
-            self.mode = self.laws.of(None, {0: 1.0 - self.bursts.bad, 1: self.bursts.bad})
+        if modes is not None:
+            self.first, self.switch, self.seen = modes
+        else:
+            self.first, self.switch = np.ones(1), np.ones((1, 1))
+            self.seen = np.ones((1, 1)) if loss is None else loss.arrival_probabilities(horizon)[:, None]
+        self.per_step = bool((self.seen != self.seen[0]).any())
+        self.mode: Any = self.laws.of(None, dict(enumerate(self.first.tolist()))) if len(self.first) > 1 else None
 
     def outcomes(self, i: int, mode: Any) -> list[tuple[float, bool, Any]]:
-        """(probability, seen?, the next mode)."""
-        if self.bursts is None:
-            arrives = float(self.rates[min(i, len(self.rates) - 1)])
-            return [(arrives, True, None), (1.0 - arrives, False, None)]
-        link, out = self.bursts, []
+        """(probability, seen?, what is known of the next mode); mode: what is known of that of step i, None where there is only one."""
+        arrives = self.seen[min(i, len(self.seen) - 1)]
+        if mode is None:
+            return [(float(arrives[0]), True, None), (1.0 - float(arrives[0]), False, None)]
+        out = []
         for seen in (True, False):
-            weight = dict(mode)
-            for z, rate in ((0, link.seen_good), (1, link.seen_bad)):
-                weight[z] = weight.get(z, 0.0) * (rate if seen else 1.0 - rate)
-            total = weight[0] + weight[1]
+            weight = np.zeros(len(self.first))
+            for z, p in mode:
+                weight[z] = p * (arrives[z] if seen else 1.0 - arrives[z])
+            total = float(weight.sum())
             if total > 0:
-                bad = (weight[0] * link.to_bad + weight[1] * (1.0 - link.to_good)) / total
-                good = (weight[0] * (1.0 - link.to_bad) + weight[1] * link.to_good) / total
-                out.append((min(total, 1.0), seen, self.laws.of(None, {0: good, 1: bad})))
+                following = (weight @ self.switch) / total
+                out.append((min(total, 1.0), seen, self.laws.of(None, dict(enumerate(following.tolist())))))
         return out
 
 

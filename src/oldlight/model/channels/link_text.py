@@ -1,6 +1,7 @@
 """Channels without a delay law as text and as data; `oldlight.model.channels.text` reads and writes them with all others.
 
 packets:0=.2,1=.6,2=.2+loss:0.1   each observation on its own: its delay, and the share that is lost
+packets:0=.8,1=.2+bursty:0.1,0.5  the same with losses in bursts that nobody announces: a `HiddenLink` of two modes
 fifo:0=.5,1=.3,2=.2               a delay each, delivered in order
 ages:.9,.1/.5,.3,.2               an age chain: the rows of ages 0, 1, .. with "/" between them; each has the probabilities of the
                                   ages 0..m and, last, of nothing newer. A long chain is better a file: file:chain.json
@@ -44,7 +45,7 @@ LINK_FORMS = {
     "held": "0=0.5,2=0.5,hold=0.7",
 }
 LINK_MEANING = {
-    "packets": "each observation on its own with this delay, may overtake, the newest wins; +loss:0.1 loses silently (UDP)",
+    "packets": "each observation on its own with this delay, may overtake, the newest wins; +loss:0.1 or +bursty:0.1,0.5 loses silently (UDP)",
     "fifo": "independent delays, delivered in order, several at once (TCP, Wi-Fi head of line)",
     "ages": "a Markov chain of the age: a row for each age, of the ages 0..m and of nothing newer",
     "renewal": "blackouts: how many observations are lost between two seen ones",
@@ -63,7 +64,13 @@ def link_part(text: str, kind: str, rest: str) -> Channel:
         if len(numbers) > 3:
             raise ValueError(f"channel {text!r}: {kind} has {len(numbers)} numbers; it is written {kind}:{form}")
         return Periodic(*numbers)
-    items = dict(item.partition("=")[::2] for item in rest.split(","))
+    pairs = [item.partition("=")[::2] for item in rest.split(",")]
+    items = {key.strip(): value for key, value in pairs}
+    if len(items) < len(pairs):
+        twice = next(
+            key.strip() for i, (key, _) in enumerate(pairs) if key.strip() in [k.strip() for k, _ in pairs[:i]]
+        )
+        raise ValueError(f"channel {text!r}: {twice}= is there twice; {kind} is written {kind}:{form}")
     hold = {"hold": number(text, kind, items.pop("hold"), form)} if kind == "held" and "hold" in items else {}
     for key, value in items.items():
         if not value:
@@ -83,13 +90,21 @@ def number(text: str, kind: str, item: str, form: str) -> Any:
 
 
 def with_loss(text: str, link: Channel, delay: Any, loss: Any) -> Channel:
-    """The whole channel that `text` stands for, from its link and the other parts: packets may be lost too."""
+    """The whole channel that `text` stands for, from its link and the other parts: packets may be lost too, one by one or in bursts."""
     if delay is None and loss is None:
         return link
-    if delay is None and isinstance(link, PacketChannel) and isinstance(loss, Loss) and isinstance(loss.seen, float):
-        return PacketChannel(link.delays, lost=round(1.0 - loss.seen, 15))
+    if isinstance(link, PacketChannel) and delay is None:
+        if isinstance(loss, Loss) and isinstance(loss.seen, float):
+            return PacketChannel(link.delays, lost=round(1.0 - loss.seen, 15))
+        modes = loss.modes()
+        if modes is not None and len(modes.first) > 1:
+            return HiddenLink(modes.switch, modes.seen[0][:, None] * link.delays, first=modes.first)
+        raise ValueError(
+            f"channel {text!r}: packets take one loss rate for all steps, as in packets:0=0.2,1=0.8+loss:0.1"
+        )
     raise ValueError(
-        f"channel {text!r}: {link!r} stands alone; only packets may be followed by loss: or seen:, as in packets:0=0.2,1=0.8+loss:0.1"
+        f"channel {text!r}: {link!r} stands alone; only packets may be followed by another part, loss:, seen: or bursty:, as in "
+        "packets:0=0.2,1=0.8+loss:0.1"
     )
 
 

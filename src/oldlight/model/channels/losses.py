@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -13,12 +14,26 @@ from oldlight.model.channels.channel import Channel
 from oldlight.model.channels.delay_law import DelayLaw
 from oldlight.model.channels.delays import ConstantDelay, DelayChannel
 from oldlight.model.channels.in_order import in_order_automaton
+from oldlight.model.channels.pmfs import drawn
 
 Floats = NDArray[np.float64]
 
 
+class LossModes(NamedTuple):
+    """How a loss channel loses: it is in a mode z that nobody sees, and an observation is seen with the probability of its mode.
+
+    first[z] is the law of z_0, switch[z, z'] = P(z_{i+1} = z' | z_i = z), and seen[i, z] the arrival probability of step i in mode z; the
+    last row of `seen` holds for all later steps. One mode: each observation is lost independently of the others.
+    """
+
+    first: Floats
+    switch: Floats
+    seen: Floats
+
+
 class LossChannel(Channel):
-    """Base of the channels that lose: a subclass defines `arrival_probabilities(horizon)`, and `lost` where losses depend on each other.
+    """Base of the channels that lose. A subclass defines `arrival_probabilities(horizon)`; where losses depend on each other it sets
+    ``independent = False`` and defines `modes(horizon)` instead, or `lost`, which can be played but not planned.
 
     Examples
     --------
@@ -45,12 +60,27 @@ class LossChannel(Channel):
         if type(self).rates is not LossChannel.rates:  # a channel of one's own, written for the old name
             checks.renamed(f"{type(self).__name__}.rates", "arrival_probabilities")
             return self.rates(horizon)
-        raise TypeError(f"{type(self).__name__} does not define arrival_probabilities(horizon)")
+        if type(self).modes is LossChannel.modes:
+            raise TypeError(f"{type(self).__name__} does not define arrival_probabilities(horizon)")
+        modes = self.modes(horizon)
+        assert modes is not None
+        law, out = modes.first, np.empty(horizon)
+        for i in range(horizon):
+            out[i] = law @ modes.seen[min(i, len(modes.seen) - 1)]
+            law = law @ modes.switch
+        return out
 
     def rates(self, horizon: int) -> Floats:
         """The old name of `arrival_probabilities`."""
         checks.renamed(f"{type(self).__name__}.rates", f"{type(self).__name__}.arrival_probabilities")
         return self.arrival_probabilities(horizon)
+
+    def modes(self, horizon: int | None = None) -> LossModes | None:
+        """The hidden modes of the channel; horizon: the steps of an episode, if that is known. None: where losses depend on each other and
+        nothing but `lost` is defined, or where the arrival probabilities are known for a given horizon only."""
+        if not self.independent or horizon is None or type(self).lost is not LossChannel.lost:
+            return None
+        return one_mode(self.arrival_probabilities(horizon))
 
     def automaton(self, horizon: int, merging: float = 0.0) -> ChannelAutomaton:
         """What an agent knows of the link; merging is for losses in bursts (`oldlight.model.channels.hidden`)."""
@@ -58,7 +88,24 @@ class LossChannel(Channel):
 
     def lost(self, rng: np.random.Generator, horizon: int, n: int) -> NDArray[np.bool_]:
         """Draw what is lost in n episodes, axes (h, episode)."""
-        return rng.random((horizon, n)) >= self.arrival_probabilities(horizon)[:, None]
+        modes = self.modes(horizon)
+        if modes is None:
+            raise TypeError(
+                f"{type(self).__name__} says independent = False; it must define modes(horizon), or lost(rng, horizon, n)"
+            )
+        if len(modes.first) == 1:
+            return rng.random((horizon, n)) >= self.arrival_probabilities(horizon)[:, None]
+        change, draw = rng.random((horizon, n)), rng.random((horizon, n))
+        mode, out = drawn(modes.first, change[0]), np.empty((horizon, n), dtype=bool)
+        for h in range(horizon):
+            mode = drawn(modes.switch[mode], change[h]) if h else mode
+            out[h] = draw[h] >= modes.seen[min(h, len(modes.seen) - 1), mode]
+        return out
+
+
+def one_mode(seen: ArrayLike) -> LossModes:
+    """Independent losses with these arrival probabilities."""
+    return LossModes(np.ones(1), np.ones((1, 1)), np.atleast_1d(np.asarray(seen, dtype=np.float64))[:, None])
 
 
 def arrival_probability_of(who: str, seen: ArrayLike | None, rate: ArrayLike | None) -> float | tuple[float, ...]:
@@ -113,6 +160,12 @@ class Loss(LossChannel):
             raise ValueError(f"Loss has {len(values)} rates, expected one per step: {horizon}")
         return checks.frozen(np.broadcast_to(values, (horizon,)))
 
+    def modes(self, horizon: int | None = None) -> LossModes:
+        """One mode, with one arrival probability or one for each step."""
+        return one_mode(
+            self.seen if horizon is None or isinstance(self.seen, float) else self.arrival_probabilities(horizon)
+        )
+
 
 @dataclass(frozen=True, eq=False)
 class BurstyLoss(LossChannel):
@@ -156,6 +209,11 @@ class BurstyLoss(LossChannel):
     def arrival_probabilities(self, horizon: int) -> Floats:
         """The arrival probability of each step, on average over the link."""
         return np.full(horizon, self.bad * self.seen_bad + (1 - self.bad) * self.seen_good)
+
+    def modes(self, horizon: int | None = None) -> LossModes:
+        """Good, then bad."""
+        switch = np.array([[1.0 - self.to_bad, self.to_bad], [self.to_good, 1.0 - self.to_good]])
+        return LossModes(np.array([1.0 - self.bad, self.bad]), switch, np.array([[self.seen_good, self.seen_bad]]))
 
     def lost(self, rng: np.random.Generator, horizon: int, n: int) -> NDArray[np.bool_]:
         change, draw = rng.random((horizon, n)), rng.random((horizon, n))

@@ -24,6 +24,7 @@ class SteppedLink(Channel):
     """What both kinds have in common. draws: uniform numbers that a run takes at each time."""
 
     draws = 1
+    sends_messages = True  # is what becomes of an observation settled when it is sent?
 
     @property
     @abstractmethod
@@ -55,6 +56,8 @@ class MessageLink(SteppedLink):
 
 class AgeLink(SteppedLink):
     """Each time shows the observation of some age, or nothing new."""
+
+    sends_messages = False
 
     @abstractmethod
     def shown(self, h: Ints, link: Ints, u: Floats) -> tuple[Ints, Ints]:

@@ -129,6 +129,13 @@ def _from_text(text: str) -> Channel:
     link: Channel | None = None
     period: float | None = None
     parts = [part.strip() for part in text.split("+")]
+    for part in parts:
+        kind = part.partition(":")[0]
+        if kind in KINDS and kind not in FORMS:
+            raise ValueError(
+                f'channel {text!r}: {kind} is given as data, {{"kind": "{kind}", ..}} with {", ".join(KINDS[kind][1])}, or as a file that holds '
+                "it: file:link.json"
+            )
     own = [p for p in parts if names_code(p) and not difflib.get_close_matches(p.partition(":")[0], FORMS)]
     permit(*own)
     for part in parts:

@@ -261,7 +261,7 @@ def _needs(problem: ImpairedMDP, limit: int, policy: bool, kept: bool) -> tuple[
     if 8 * S * A**longest > limit:  # refuse before anything of that size is even listed
         return None, S * A**longest, 8 * S * A**longest
     layout = Layout.of(problem)
-    sizes = [layout.largest_at(h) for h in range(H)]
+    sizes = layout.entries()
     after = S * A ** (H if layout.root[H - 1] >= 0 else longest)
     need = 8 * max(x + y for x, y in zip(sizes, [*sizes[1:], after], strict=True))
     if kept:

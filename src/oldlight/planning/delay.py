@@ -23,6 +23,7 @@ matrix exists. The same induction follows a given policy instead of the maximum:
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Iterable
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
@@ -34,7 +35,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from oldlight.checks import TooLarge
-from oldlight.machine import default_limit, format_bytes, thread_count
+from oldlight.machine import default_limit, format_bytes, power, thread_count
 from oldlight.model.information import Block, Layout
 from oldlight.model.problem import ImpairedMDP
 from oldlight.model.successors import Successors, all_successors, successors_at
@@ -258,8 +259,8 @@ def _needs(problem: ImpairedMDP, limit: int, policy: bool, kept: bool) -> tuple[
     """(layout, information states, bytes); the layout is None, and the rest a lower bound, if one block is over the limit."""
     S, A, H = problem.n_states, problem.n_actions, problem.horizon
     longest = problem.warmup or min(problem.law.max_delay, H - 1)
-    if 8 * S * A**longest > limit:  # refuse before anything of that size is even listed
-        return None, S * A**longest, 8 * S * A**longest
+    if 8 * S * power(A, longest) > limit:  # refuse before anything of that size is even listed
+        return None, S * power(A, longest), 8 * S * power(A, longest)
     layout = Layout.of(problem)
     sizes = layout.entries()
     after = S * A ** (H if layout.root[H - 1] >= 0 else longest)
@@ -274,7 +275,10 @@ def _too_large(problem: ImpairedMDP, states: int, need: int, limit: int, at_leas
     S, A = problem.n_states, problem.n_actions
     fits = None
     if problem.loss is None:
-        for k in range((problem.warmup or problem.law.max_delay) - 1, problem.actuation - 1, -1):
+        longest = (problem.warmup or problem.law.max_delay) - 1
+        if problem.n_actions > 1:  # deeper blocks are over the limit by themselves
+            longest = min(longest, int(math.log(max(limit / S, 1), A)))
+        for k in range(longest, problem.actuation - 1, -1):
             shorter = problem.behind(problem.channel.delay.capped(k - problem.actuation))
             layout, _, bytes_there = _needs(shorter, limit, policy=False, kept=True)
             if layout is not None and bytes_there <= limit:
@@ -284,7 +288,8 @@ def _too_large(problem: ImpairedMDP, states: int, need: int, limit: int, at_leas
         f"oldlight.solve(problem, depth={fits}) fits and gives a policy with bounds on both sides; "
         "oldlight.truncate(problem, probability=...) computes what a shorter delay costs; "
     )  # fmt: skip
+    count = f"{states:,}" if states < 10**15 else f"10^{math.log10(states):.0f}"
     return TooLarge(
-        f"an exact plan for {problem.channel!r} on S={S}, A={A}, H={problem.horizon} has {word}{states:,} information "
+        f"an exact plan for {problem.channel!r} on S={S}, A={A}, H={problem.horizon} has {word}{count} information "
         f"states and needs {word}{format_bytes(need)}; the limit is {format_bytes(limit)}. Ways out: {ladder}raise max_bytes"
     )

@@ -80,6 +80,8 @@ if TYPE_CHECKING:
     from oldlight.planning.gap import gap as gap
     from oldlight.planning.requirement import requirement as requirement
     from oldlight.planning.requirement_result import Requirement as Requirement
+    from oldlight.planning.sensitivity import Sensitivity as Sensitivity
+    from oldlight.planning.sensitivity import sensitivity as sensitivity
     from oldlight.planning.sweep import Sweep as Sweep
     from oldlight.planning.sweep import sweep as sweep
     from oldlight.simulation import Simulation as Simulation
@@ -88,6 +90,8 @@ if TYPE_CHECKING:
     from oldlight.traces import Trace as Trace
     from oldlight.traces import read_trace as read_trace
     from oldlight.traces import wifi as wifi
+    from oldlight.traces.channel_comparison import compare_channels as compare_channels
+    from oldlight.traces.links_compared import ChannelComparison as ChannelComparison
     from oldlight.traces.replay import Replay as Replay
     from oldlight.traces.replay import replay as replay
 else:

@@ -53,9 +53,12 @@ WHERE = {
     "planning.gap": ("Gap", "gap"),
     "planning.requirement": ("requirement",),
     "planning.requirement_result": ("Requirement",),
+    "planning.sensitivity": ("Sensitivity", "sensitivity"),
     "planning.sweep": ("Sweep", "sweep"),
     "simulation": ("Simulation", "simulate"),
     "testbed": ("run_testbed",),
+    "traces.channel_comparison": ("compare_channels",),
+    "traces.links_compared": ("ChannelComparison",),
     "traces": ("Trace", "read_trace", "wifi"),
     "traces.replay": ("Replay", "replay"),
 }

@@ -113,7 +113,7 @@ class Pool:
         waiting = list(reversed(range(len(jobs))))
         workers = self._workers
         for _ in range(min(self._size, len(jobs))):
-            workers.append(Worker(_serve, self._do))
+            workers.append(Worker(serve, self._do))
         while waiting or any(worker.job is not None for worker in workers):
             for worker in workers:
                 if worker.ready and worker.job is None and waiting:
@@ -150,7 +150,7 @@ class Pool:
                 "before the call, because they import it"
             )
         worker.pipe.close()
-        return Worker(_serve, self._do)
+        return Worker(serve, self._do)
 
 
 def stop(workers: Sequence[Worker]) -> dict[int, Any]:
@@ -213,7 +213,7 @@ def _begin(pipe: Connection, safe: str | None, target: Callable[..., None], argu
     target(pipe, *arguments)
 
 
-def _serve(pipe: Connection, do: Do) -> None:
+def serve(pipe: Connection, do: Do) -> None:
     """Do the jobs that come through the pipe until it closes."""
     with contextlib.suppress(EOFError, OSError):
         pipe.send(("ready", -1, None))

@@ -1,4 +1,4 @@
-"""The command need: what is printed is what `requirement` says, and what is refused names the right option."""
+"""The commands need, compare-links and sensitivity: what is printed is what the functions say, and what is refused names the right option."""
 
 from __future__ import annotations
 
@@ -81,3 +81,35 @@ def test_what_need_refuses(call: Call, arguments: list[str], said: str) -> None:
     code, _, err = call("need", CHAIN, *arguments)
     assert code == 2
     assert said in err
+
+
+def test_links_are_compared_on_the_command_line(call: Call, tmp_path: Path) -> None:
+    file, picture = tmp_path / "wifi.csv", tmp_path / "links.svg"
+    file.write_text("sent_ms,received_ms\n" + "\n".join(f"{20 * i},{20 * i + 15}" for i in range(600)))
+    arguments = ("-l", "wired=constant:1", "-l", f"wifi={file}", "--period-ms", "20", "-n", "300", "--per-tick")
+    code, out, err = call("compare-links", CHAIN, *arguments, "--plot", str(picture))
+    assert code == 0, err
+    assert "lost on wifi" in out
+    assert picture.read_text().startswith("<?xml")
+    code, out, _ = call("compare-links", CHAIN, *arguments, "--json", "-")
+    data = json.loads(out)
+    assert [row["name"] for row in data["rows"]] == ["wired", "wifi"]
+    assert data["verdict"]
+    code, _, err = call("compare-links", CHAIN, "-l", "constant:1")
+    assert (code, "is not name=link" in err) == (2, True)
+
+
+def test_prices_on_the_command_line(call: Call, tmp_path: Path) -> None:
+    code, out, err = call(
+        "sensitivity", CHAIN, "-c", "constant:1+loss:0.1", "--period-ms", "20", "--plot", str(tmp_path / "p.png")
+    )
+    assert code == 0, err
+    found = ol.sensitivity(
+        ol.ImpairedMDP(
+            ol.instances.sensing_chain(0.8, n_states=6, horizon=5),
+            ol.Lossy(ol.ConstantDelay(1), rate=0.1).with_period(20),
+        )
+    )
+    assert out.splitlines()[2:] == str(found).splitlines()[2:]
+    code, out, _ = call("sensitivity", CHAIN, "-c", "constant:1", "--json", "-")
+    assert json.loads(out)["prices"][0]["change"] == "one more step of delay"

@@ -178,7 +178,9 @@ def test_every_file_has_its_place() -> None:
     }
     assert {path.parts[0] for path in files} <= folders | at_top
     assert [
-        path for path in files if path.parts[0] == "src" and path.suffix not in (".py", ".typed", ".css", ".js")
+        path
+        for path in files
+        if path.parts[0] == "src" and path.suffix not in (".py", ".typed", ".css", ".js", ".html")
     ] == []
     packages = {path.parent.name for path in SRC.glob("*/__init__.py")}
     tests = [path for path in files if path.parts[0] == "tests" and path.name.startswith("test_")]

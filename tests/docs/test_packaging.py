@@ -19,7 +19,9 @@ STRAY = re.compile(r".*(\.orig|\.rej|\.bak|\.swp|~)")
 PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
 EXTRAS = {name: [Requirement(line) for line in lines] for name, lines in PROJECT["optional-dependencies"].items()}
 NEEDED = {one.name: one for one in map(Requirement, PROJECT["dependencies"])}
-OPTIONAL = {one.name: one for name in ("studies", "dask", "deep") for one in EXTRAS[name] if one.name != "oldlight"}
+OPTIONAL = {
+    one.name: one for name in ("studies", "explore", "dask", "deep") for one in EXTRAS[name] if one.name != "oldlight"
+}
 BROUGHT = {"torch": "stable_baselines3", "dask": "distributed"}  # module -> the one whose package brings it
 
 

@@ -21,6 +21,7 @@ LATER = (
     "control",
     "deep",
     "envs/",
+    "explore/",
     "files",
     "learners/",
     "model/channels/channel",

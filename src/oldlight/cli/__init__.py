@@ -18,10 +18,10 @@ from typing import Annotated, Any
 
 import typer
 
-from oldlight.cli import problems, need, studies, links  # isort: skip  (--help lists the commands in this order)
+from oldlight.cli import problems, need, studies, links, explorer  # isort: skip  (--help lists the commands in this order)
 from oldlight.cli.shared import app, tell
 
-__all__ = ["app", "links", "main", "need", "problems", "studies"]
+__all__ = ["app", "explorer", "links", "main", "need", "problems", "studies"]
 
 
 def _version(wanted: bool) -> None:

@@ -1,4 +1,4 @@
-"""What link is needed: need."""
+"""What link is needed, which is better, and what the next step costs: need, compare-links, sensitivity."""
 
 from __future__ import annotations
 
@@ -6,7 +6,24 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from oldlight.cli.shared import AsCsv, AsJson, Late, Process, Warm, app, said, save_picture, show, targets, tell
+from oldlight.cli.shared import (
+    AsCsv,
+    AsJson,
+    Channel,
+    Episodes,
+    Late,
+    Process,
+    Seed,
+    Warm,
+    app,
+    problem_of,
+    said,
+    save_picture,
+    show,
+    targets,
+    tell,
+    write_json,
+)
 
 if TYPE_CHECKING:
     from oldlight.planning.frontier import Frontier
@@ -150,3 +167,81 @@ def _show_frontier(process: str, found: Frontier, as_json: str | None, as_csv: s
         for row, level, each in zip(found.rows, found.x, found.requirements, strict=True)
     ]
     show(rows, f"The frontier of {process}: {x} × {y} that reaches {found.target:.6g}", as_json, as_csv)
+
+
+@app.command("compare-links")
+def compare_links(
+    process: Process,
+    *,
+    link: Annotated[list[str], typer.Option("--link", "-l", metavar="NAME=LINK", help="A link: a channel as for plan (wired=constant:1), or a recording (wifi=wifi.csv). Give it several times.")],
+    period_ms: PeriodMs = None,
+    episodes: Episodes = 5_000,
+    seconds: Annotated[float, typer.Option(min=1e-9, help="For each plan.")] = 2.0,
+    per_tick: Annotated[bool, typer.Option("--per-tick", help="Of recordings: one message at each tick, with the recording's delay at that time.")] = False,
+    plot: Annotated[str | None, typer.Option(metavar="FILE", help="Draw the values and the losses (png, svg or pdf).")] = None,
+    seed: Seed = 0,
+    as_json: AsJson = None,
+) -> None:  # fmt: skip
+    """Which link is better: values with intervals, the price against full information, and what a plan for one link loses on another.
+
+    Examples:
+    [dim]oldlight compare-links sensing_chain:0.8 -l wired=constant:1 -l radio=loss:0.2 -l both=constant:1+loss:0.2[/dim]
+    [dim]oldlight compare-links sensing_chain:0.8 -l wifi=wifi.csv -l 5g=drive.txt --period-ms 20 --plot links.png[/dim]
+    """
+    from oldlight.registry import mdp_of
+    from oldlight.traces.channel_comparison import compare_channels
+
+    targets(as_json, pictures=plot)
+    mdp = said("PROCESS", mdp_of, process)
+    links = dict(said("--link", _named_link, item) for item in link)
+    options: dict[str, Any] = {"period_ms": period_ms, "episodes": episodes, "seconds": seconds, "seed": seed, "per_tick": per_tick}  # fmt: skip
+    found = said("--link", compare_channels, mdp, links, **options)
+    write_json(as_json, found.to_dict())
+    if as_json != "-":
+        typer.echo(str(found))
+    if plot is not None:
+        save_picture(plot, found.figure())
+
+
+def _named_link(item: str) -> tuple[str, Any]:
+    from pathlib import Path
+
+    from oldlight.registry import channel_of
+    from oldlight.traces import read_trace
+
+    name, equals, link = item.partition("=")
+    if not equals or not name or not link:
+        raise ValueError(f"{item!r} is not name=link, e.g. wired=constant:1 or wifi=wifi.csv")
+    return name, read_trace(link) if Path(link).is_file() else channel_of(link)
+
+
+@app.command()
+def sensitivity(
+    process: Process,
+    *,
+    channel: Channel = "constant:1",
+    period_ms: PeriodMs = None,
+    warm: Warm = False,
+    actuation: Late = 0,
+    tolerance: Annotated[float, typer.Option(min=0, help="Of each plan: stop when the value is known to within this.")] = 0.0,
+    seconds: Annotated[float | None, typer.Option(min=1e-9, help="For each plan.")] = None,
+    plot: Annotated[str | None, typer.Option(metavar="FILE", help="Draw the prices, and the value lost by step and state (png, svg or pdf).")] = None,
+    as_json: AsJson = None,
+) -> None:  # fmt: skip
+    """What one more step, millisecond or percent costs behind this link, and where the impairment hurts most.
+
+    Examples:
+    [dim]oldlight sensitivity sensing_chain:0.8 -c constant:2+loss:0.1 --period-ms 20 --plot prices.png[/dim]
+    """
+    from oldlight.planning.sensitivity import sensitivity as price
+
+    targets(as_json, pictures=plot)
+    problem = problem_of(process, channel, warm, actuation)
+    if period_ms is not None:
+        problem = problem.behind(said("--period-ms", problem.channel.with_period, period_ms))
+    found = price(problem, tolerance=tolerance, seconds=seconds)
+    write_json(as_json, found.to_dict())
+    if as_json != "-":
+        typer.echo(str(found))
+    if plot is not None:
+        save_picture(plot, found.figure())

@@ -62,6 +62,7 @@ class KnownPoints:
     points: dict[Levels, Bounds] = field(default_factory=dict)
     plans: int = 0
     reused: int = 0
+    _exhausted: set[Levels] = field(default_factory=set)  # planned as well as can be
     _policies: list[tuple[Levels, BlackoutPolicy]] = field(default_factory=list)
 
     def told(self, levels: Levels) -> tuple[float, float]:
@@ -84,6 +85,8 @@ class KnownPoints:
 
     def against(self, levels: Levels, target: float) -> Bounds:
         """Bounds that tell whether the value reaches the target, where they can be had."""
+        if levels in self._exhausted:
+            return self.points[levels]
         lower, upper = self.told(levels)
         if self.decides(lower, upper, target):
             self.reused += levels not in self.points
@@ -95,6 +98,7 @@ class KnownPoints:
         found = self.planned(levels, self.tolerance)
         if not self.decides(found.lower, found.upper, target) and self.tolerance > 0:
             found = self.planned(levels, 0.0)
+        self._exhausted.add(levels)
         return found
 
     def decides(self, lower: float, upper: float, target: float) -> bool:

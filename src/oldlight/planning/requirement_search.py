@@ -24,6 +24,7 @@ from oldlight.progress import Callback
 
 Floats = NDArray[np.float64]
 REFINEMENTS = 4  # of the grid of a rate, each by ten
+GUESSES = 12  # by interpolation, before levels are bisected
 GIVE_UP = 3  # delays in a row that are not decided
 PlantAt = Callable[[float], TabularMDP]
 
@@ -156,8 +157,12 @@ def _bisected(
     """The last level that reaches the target and the first that fails it; the grid is refined between them."""
     name = asked.names[len(before)]
     for _ in range(REFINEMENTS + 1):
-        low = last(grid, lambda x: reaches(known, look(x), asked.target) is True)
-        high = last(grid, lambda x: reaches(known, look(x), asked.target) is not False) + 1
+        low = last(
+            grid, lambda x: reaches(known, look(x), asked.target) is True, lambda x: look(x).value - asked.target
+        )
+        high = low + 1
+        if high < len(grid) and reaches(known, look(grid[high]), asked.target) is None:
+            high = last(grid, lambda x: reaches(known, look(x), asked.target) is not False) + 1
         for i in {low, high} & set(range(len(grid))):  # the certificates are plans of their own
             found = look(grid[i])
             if found.how != "a plan":
@@ -176,16 +181,31 @@ def _bisected(
         grid = finer
 
 
-def last(grid: Floats, holds: Callable[[float], bool]) -> int:
-    """The last index of a level at which something holds that holds up to some level and not beyond; −1 if nowhere."""
+def last(grid: Floats, holds: Callable[[float], bool], above: Callable[[float], float] | None = None) -> int:
+    """The last index of a level at which something holds that holds up to some level and not beyond; −1 if nowhere.
+
+    above(level): how far above the target the value is there, to guess where it holds last (the Illinois variant of false position, which
+    halves the distance of an end that stays); after a few guesses, or without it, the levels are bisected.
+    """
     if not holds(grid[0]):
         return -1
     if holds(grid[-1]):
         return len(grid) - 1
-    low, high = 0, len(grid) - 1
+    low, high, stayed, guesses = 0, len(grid) - 1, 0, 0 if above is None else GUESSES
+    ends = [0.0, 0.0] if above is None else [above(grid[0]), above(grid[-1])]
     while high - low > 1:
         middle = (low + high) // 2
-        low, high = (middle, high) if holds(grid[middle]) else (low, middle)
+        if guesses > 0 and ends[0] > ends[1]:
+            share = (grid[low] * -ends[1] + grid[high] * ends[0]) / (ends[0] - ends[1])
+            middle = min(max(int(np.searchsorted(grid, share, side="right")) - 1, low + 1), high - 1)
+            guesses -= 1
+        here = 0.0 if above is None else above(grid[middle])
+        if holds(grid[middle]):
+            low, ends = middle, [here, ends[1] / 2 if stayed > 0 else ends[1]]
+            stayed = 1
+        else:
+            high, ends = middle, [ends[0] / 2 if stayed < 0 else ends[0], here]
+            stayed = -1
     return low
 
 

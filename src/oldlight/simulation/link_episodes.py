@@ -81,6 +81,11 @@ class LinkEpisodes:
         self.initial = running_sums(problem.initial)
         self._known: dict[LinkInformation, Floats] = {}
 
+    @property
+    def asked(self) -> tuple[LinkInformation, ...]:
+        """The different information states that the policy was asked with so far, in that order."""
+        return tuple(self._known)
+
     def play(self, seed: int, chunk: int, n: int) -> tuple[Any, ...]:
         """As `World.play`: returns, rewards by step, ages, and states, actions, arrivals (step, episode)."""
         problem, H = self.problem, self.problem.horizon

@@ -29,7 +29,7 @@ from oldlight.traces.age_plan import AgePlan, BeliefPlan, table_age
 from oldlight.traces.candidates import channels, usable_age
 from oldlight.traces.counted import AgeCounts
 from oldlight.traces.replay import Replay, interval, replay
-from oldlight.traces.ticks import runs_of
+from oldlight.traces.ticks import Run, runs_of
 from oldlight.traces.trace import Trace
 
 Floats = NDArray[np.float64]
@@ -273,24 +273,45 @@ def compare_models(
     """
     T, number = trace.period_of(period_ms), seed_number(seed)
     runs, notes = runs_of(trace, T, per_tick=per_tick)
-    counts = AgeCounts(trace, T, runs)
-    whole = counts.cut_at(usable_age(counts))
-    oldest = table_age(mdp, usable_age(counts))
-    cut = counts.cut_at(oldest)
-    known = channels(cut, mdp.finite_horizon)
-    names = _wanted([*known, QMDP], models)
-    full = ImpairedMDP(mdp, whole.chain(horizon=mdp.finite_horizon))
+    chain = recorded_chain(trace, mdp, T, runs)
     rows = []
-    for name in names:
-        problem = full if name in (CHAIN, QMDP) else ImpairedMDP(mdp, known[name])
-        policy, value = _plan(name, problem, ImpairedMDP(mdp, known[CHAIN]), seconds)
+    for name in _wanted([*chain.known, QMDP], models):
+        problem = chain.whole if name in (CHAIN, QMDP) else ImpairedMDP(mdp, chain.known[name])
+        policy, value = _plan(name, problem, chain.tables, seconds)
         half_width = 0.0
         if value is None:
             played = simulate(problem, policy, episodes, seed=number)
             value, half_width = played.mean, played.half_width
         earned = replay(problem, policy, on or trace, period_ms=T, episodes=episodes, seed=number, per_tick=per_tick)
         rows.append(Row(name, problem.channel, value, half_width, earned))
-    return Comparison(tuple(rows), on or trace, T, oldest, cut.cut, (*trace.notes, *notes))
+    return Comparison(tuple(rows), on or trace, T, chain.oldest, chain.cut, (*trace.notes, *notes))
+
+
+@dataclass(frozen=True, eq=False)
+class RecordedChain:
+    """A plant behind what was counted in a recording: the whole age chain, the one that tables can hold (up to age `oldest`; the share `cut` of what
+    arrives is older), and the other candidates fitted to the same ticks."""
+
+    whole: ImpairedMDP
+    tables: ImpairedMDP
+    known: dict[str, Channel]
+    oldest: int
+    cut: float
+
+    def plan(self, seconds: float) -> tuple[Any, float | None]:
+        """The plan for the age chain, and its value if the chain were true; None where that has to be simulated."""
+        return _plan(CHAIN, self.whole, self.tables, seconds)
+
+
+def recorded_chain(trace: Trace, mdp: TabularMDP, period_ms: float, runs: list[Run]) -> RecordedChain:
+    """What is planned for a recording, whose runs at this period are given."""
+    counts = AgeCounts(trace, period_ms, runs)
+    whole = counts.cut_at(usable_age(counts))
+    oldest = table_age(mdp, usable_age(counts))
+    cut = counts.cut_at(oldest)
+    known = channels(cut, mdp.finite_horizon)
+    full = ImpairedMDP(mdp, whole.chain(horizon=mdp.finite_horizon))
+    return RecordedChain(full, ImpairedMDP(mdp, known[CHAIN]), known, oldest, cut.cut)
 
 
 def _wanted(known: list[str], models: Iterable[str] | None) -> list[str]:

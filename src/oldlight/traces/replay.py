@@ -23,7 +23,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -187,11 +187,11 @@ def replay(
     H = problem.horizon
     begins, at = starting_points(runs, H, trace.source, T)
     pick = np.arange(n) * len(begins) // n
-    player = _Player(problem, policy, runs)
+    player = Player(problem, policy, runs)
     number = seed_number(seed)
     parts = [player.play(begins[pick[i : i + CHUNK]], number, i // CHUNK) for i in range(0, n, CHUNK)]
-    returns = np.concatenate([part[0] for part in parts])
-    guessed = sum(part[1] for part in parts) / (n * H)
+    returns = np.concatenate([part.returns for part in parts])
+    guessed = sum(int(part.guessed.sum()) for part in parts) / (n * H)
     phases = len({run.phase for run in runs})
     half_width, block = interval(returns, at[pick], H)
     stride = max(len(begins) / n, 1.0) / phases
@@ -237,8 +237,19 @@ def interval(returns: Floats, at: Floats, horizon: int) -> tuple[float, int]:
     return (widest, chosen) if widest >= 0 else (np.inf, horizon)
 
 
-class _Player:
-    """Plays episodes of one problem with one policy on one recording."""
+class Played(NamedTuple):
+    """Episodes on a recording: their returns, shape (n,), and by step and episode, axes (h, n), the states, the actions, the time at which the
+    observation could be used (`NEVER` or later: not), and whether the state acted on was counted along."""
+
+    returns: Floats
+    states: Ints
+    actions: Ints
+    arrivals: Ints
+    guessed: NDArray[np.bool_]
+
+
+class Player:
+    """Plays episodes of one problem with one policy on one recording, or on runs of a link that were drawn."""
 
     def __init__(self, problem: ImpairedMDP, policy: Any, runs: list[Run]) -> None:
         if isinstance(policy, MarkovPolicy):
@@ -277,8 +288,13 @@ class _Player:
         self.first = running_sums(problem.initial)
         self._known: dict[Any, Floats] = {}
 
-    def play(self, begins: Ints, seed: int, chunk: int) -> tuple[Floats, int]:
-        """The returns of episodes that begin at these places, and how many decisions were on guessed states."""
+    @property
+    def asked(self) -> tuple[Any, ...]:
+        """The different information states that the policy was asked with so far, in that order."""
+        return tuple(self._known)
+
+    def play(self, begins: Ints, seed: int, chunk: int) -> Played:
+        """The episodes that begin at these places."""
         problem, H, n = self.problem, self.problem.horizon, len(begins)
         luck, choice = (
             np.random.Generator(np.random.SFC64(np.random.SeedSequence(seed, spawn_key=(chunk, purpose)))).random(
@@ -297,7 +313,8 @@ class _Player:
                 i, pair = min(h, len(self.cumulative) - 1), states[h] * problem.n_actions + actions[h]
                 k = (self.cumulative[i, pair] <= luck[h + 1][:, None]).sum(axis=1)
                 states[h + 1] = self.index[i, pair, np.minimum(k, self.index.shape[2] - 1)]
-        return returns, int(view.guessed.sum())
+        step = np.arange(H)[:, None]
+        return Played(returns, states, actions, step + self.late[begins[None, :] + step], view.guessed)
 
     def _choose(self, h: int, view: View, begins: Ints, states: Ints, actions: Ints, u: Floats) -> Ints:
         """The actions of time h: each different information state is asked once."""
@@ -306,7 +323,9 @@ class _Player:
         since = np.where(np.arange(h)[:, None] >= t, actions[:h], -1)
         rows = np.ascontiguousarray(np.vstack([view.tag[h], t, s, since]).T)
         _, one, inverse = np.unique(
-            rows.view(np.dtype((np.void, rows.strides[0]))).ravel(), return_index=True, return_inverse=True
+            rows.view(np.dtype((np.void, rows.itemsize * rows.shape[1]))).ravel(),
+            return_index=True,
+            return_inverse=True,
         )
         laws = np.array([self._law(h, rows[i].tolist()) for i in one])
         return np.asarray((laws[inverse] <= u[:, None]).sum(axis=1))

@@ -1,14 +1,20 @@
 # make demo       set up and run the main job             make test       set up and run all tests, one process per core
-# make check      linters, import rules and tests          make check-all  the same and the tests that need torch
+# make check      linters, import rules, site, tests, fuzz  make check-all  the same, the deep tests, notebooks, lowest versions, a longer fuzz
 # make coverage   which lines of Python the tests run      make bench      compare with other solvers
+# make docs       the site, into site/                     make docs-serve  the same, shown while you write
+# make wheel      the wheel and the sdist, into dist/      make fuzz SECONDS=60  random and hostile input for every reader
+# make notebooks  run the guides' notebooks                make test-minimum     the lowest declared versions
 PYTHON ?= python3
 VENV   := .venv
 BIN    := $(VENV)/bin
 PIP    := $(BIN)/pip install --quiet --disable-pip-version-check
 TORCH  ?= torch==2.13.0
 CORES  ?= -n auto --dist worksteal
+SECONDS ?= 60
+SEED   ?= 0
+MINIMUM_TESTS ?= -m 'not slow' tests/model tests/planning tests/simulation tests/control tests/learners tests/envs tests/traces tests/studies tests/cli
 
-.PHONY: demo test test-deep coverage lint check check-all bench clean
+.PHONY: demo test test-deep coverage lint docs docs-serve katex wheel fuzz notebooks test-minimum check check-all bench clean
 
 demo: $(VENV)/.studies
 	$(BIN)/oldlight paper --quick --out out/paper
@@ -28,9 +34,40 @@ lint: $(VENV)/.dev
 	$(BIN)/mypy
 	$(BIN)/lint-imports
 
-check: lint test
+docs: $(VENV)/.dev katex
+	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --quiet
 
-check-all: check test-deep
+docs-serve: $(VENV)/.dev katex
+	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs serve
+
+KATEX := docs/assets/katex
+katex:  # the typesetter of formulas; without npm the pages show them as they are written
+	@if [ ! -d $(KATEX) ] && command -v npm >/dev/null; then \
+	    rm -rf $(KATEX).part && mkdir -p $(KATEX).part && \
+	    (cd $(KATEX).part && npm pack --silent katex@0.16 >/dev/null && tar -xzf katex-*.tgz) && \
+	    (cd $(KATEX).part/package/dist && mkdir kept && mv katex.min.css katex.min.js fonts kept) && \
+	    mv $(KATEX).part/package/dist/kept $(KATEX) || echo "KaTeX could not be had from npm; formulas stay as they are written"; \
+	    rm -rf $(KATEX).part; \
+	fi
+
+wheel: $(VENV)/.dev
+	$(BIN)/python tools/release.py dist
+
+fuzz: $(VENV)/.dev
+	$(BIN)/python tests/fuzz/run.py --seconds $(SECONDS) --seed $(SEED)
+
+notebooks: $(VENV)/.dev
+	$(PIP) -e '.[dev,notebooks]'
+	$(BIN)/python docs/scripts/notebooks.py --run
+
+test-minimum: .venv-minimum/.done
+	.venv-minimum/bin/python -m pytest -n auto --dist worksteal $(MINIMUM_TESTS)
+
+check: lint docs test
+	$(MAKE) fuzz SECONDS=20
+
+check-all: check test-deep notebooks test-minimum
+	$(MAKE) fuzz SECONDS=300
 
 bench: $(VENV)/.dev
 	-$(MAKE) .venv-rlberry/.done
@@ -53,11 +90,18 @@ $(VENV)/.deep: pyproject.toml $(VENV)/.dev
 	$(PIP) -e '.[dev,deep]'
 	touch $@
 
+# the lowest versions that pyproject.toml declares, of the base and of the extra `studies`, all at once
+.venv-minimum/.done: pyproject.toml tools/minimum.py | $(VENV)/bin/python
+	$(PYTHON) -m venv .venv-minimum
+	$(BIN)/python tools/minimum.py > .venv-minimum/constraints.txt
+	.venv-minimum/bin/pip install --quiet --disable-pip-version-check -c .venv-minimum/constraints.txt -e '.[studies]' pytest hypothesis pytest-xdist
+	touch $@
+
 .venv-rlberry/.done:  # an old rlberry needs an environment of its own
 	$(PYTHON) -m venv .venv-rlberry
 	.venv-rlberry/bin/pip install --quiet --disable-pip-version-check 'rlberry==0.6.0' 'gymnasium==0.29.1' 'numpy<2' 'pandas<3' numba
 	touch $@
 
 clean:
-	rm -rf $(VENV) .venv-rlberry out build dist .pytest_cache .mypy_cache .ruff_cache .import_linter_cache .hypothesis .coverage
+	rm -rf $(VENV) .venv-rlberry .venv-minimum out build dist site $(KATEX) .pytest_cache .mypy_cache .ruff_cache .import_linter_cache .hypothesis .coverage
 	find . -name __pycache__ -type d -prune -exec rm -rf {} +

@@ -1,10 +1,10 @@
 """The house in numbers and as a picture.
 
-    python docs/scripts/house.py measure [FOLDER ...]    lines, files, largest function, longest argument list, names used twice
+    python docs/scripts/house.py measure [FOLDER ...]    files, lines, longest function, most arguments, what stands twice
     python docs/scripts/house.py draw docs/imports.svg   which package imports which, as a picture
 
 `measure` reads Python files below `src` of each folder (this clone if none is given) as text, so it can compare two commits in
-two work trees. `draw` needs grimp, which comes with import-linter; the order of the packages is that of the import rule in
+two work trees; a kernel may have the name of the module that it serves. `draw` needs grimp, which comes with import-linter; the order of the packages is that of the import rule in
 pyproject.toml.
 """
 
@@ -14,36 +14,113 @@ import ast
 import sys
 import tomllib
 from collections import Counter
+from fnmatch import fnmatch
 from pathlib import Path
 
 HERE = Path(__file__).resolve().parents[2]
+LATER = (  # what came after the packages: links without a delay law, recordings of networks, code that is named, files that are hostile, checkers
+    *(
+        f"model/channels/{name}.py"
+        for name in ("age_chain", "automaton", "capped_link", "fifo", "held_lag", "hidden", "in_order")
+    ),
+    *(
+        f"model/channels/{name}.py"
+        for name in ("link_text", "messages", "packets", "periodic", "renewal", "without_law")
+    ),
+    *(
+        "model/age_layers.py",
+        "model/link_*.py",
+        "kernels/ages.py",
+        "kernels/graph.py",
+        "kernels/search.py",
+        "control/link_choice.py",
+    ),
+    *("planning/ages.py", "planning/link_*.py", "planning/search.py", "planning/table_walk.py", "simulation/link_*.py"),
+    *(
+        "simulation/channel_check.py",
+        "testing.py",
+        "own_code.py",
+        "studies/trust.py",
+        "files.py",
+        "envs/typical_age.py",
+        "envs/outside.py",
+    ),
+    *(
+        f"traces/{name}.py"
+        for name in ("age_plan", "candidates", "comparison", "counted", "following", "measured", "replay", "ticks")
+    ),
+    *(
+        "traces/read_json.py",
+        "traces/read_table.py",
+        "testbed/recorded.py",
+        "paper/paper_regret.py",
+        "planning/walk.py",
+    ),
+)
+
+
+def code_of(text: str) -> list[str]:
+    """The lines that are code: no docstrings, comments and blank lines; nor lines of imports and lists of names."""
+    tree, lines = ast.parse(text), text.splitlines()
+    skipped: set[int] = set()
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Import | ast.ImportFrom):
+            skipped.update(range(node.lineno, (node.end_lineno or 0) + 1))
+        elif isinstance(node, ast.FunctionDef | ast.ClassDef | ast.Module) and ast.get_docstring(node) is not None:
+            said = node.body[0]
+            skipped.update(range(said.lineno, (said.end_lineno or 0) + 1))
+    return [
+        line.strip()
+        for number, line in enumerate(lines, 1)
+        if number not in skipped and line.strip() and not line.strip().startswith("#")
+    ]
+
+
+def length(function: ast.FunctionDef) -> int:
+    """Lines without the docstring."""
+    said = function.body[0]
+    documented = ast.get_docstring(function) is not None
+    return (function.end_lineno or 0) - function.lineno + 1 - documented * ((said.end_lineno or 0) - said.lineno + 1)
+
+
+def repeated(codes: dict[str, list[str]], run: int = 6) -> int:
+    """Lines of code that stand in a run of six or more which stands elsewhere too."""
+    places: dict[tuple[str, ...], list[tuple[str, int]]] = {}
+    for name, code in codes.items():
+        for i in range(len(code) - run + 1):
+            places.setdefault(tuple(code[i : i + run]), []).append((name, i))
+    twice = [place for found in places.values() if len(found) > 1 for place in found]
+    return len({(name, i + k) for name, i in twice for k in range(run)})
 
 
 def measure(folder: Path) -> dict[str, str]:
-    """What a maintainer would look at first."""
-    files = sorted((folder / "src").rglob("*.py"))
+    """What a maintainer would look at first; modules that only name where one has moved are left out."""
+    root = folder / "src" / "oldlight"
+    texts = {path.relative_to(root).as_posix(): path.read_text(encoding="utf-8") for path in sorted(root.rglob("*.py"))}
+    texts = {name: text for name, text in texts.items() if not text.startswith('"""Renamed: ')}
     functions: list[tuple[int, str]] = []
     arguments: list[tuple[int, str]] = []
-    checks = 0
-    for path in files:
-        text = path.read_text(encoding="utf-8")
-        checks += text.count("isinstance(") if "channel" in text else 0
+    for name, text in texts.items():
         for node in ast.walk(ast.parse(text)):
             if isinstance(node, ast.FunctionDef):
-                where = f"{path.name}:{node.name}"
-                functions.append(((node.end_lineno or node.lineno) - node.lineno + 1, where))
-                arguments.append((len(node.args.posonlyargs) + len(node.args.args), where))
-    lengths = {path: len(path.read_text(encoding="utf-8").splitlines()) for path in files}
-    names = Counter(path.name for path in files if path.name not in ("__init__.py", "__main__.py"))
-    longest = max(lengths, key=lambda path: lengths[path])
+                functions.append((length(node), f"{name}:{node.name}"))
+                arguments.append((len(node.args.posonlyargs) + len(node.args.args), f"{name}:{node.name}"))
+    codes = {name: code_of(text) for name, text in texts.items()}
+    lengths = {name: len(text.splitlines()) for name, text in texts.items()}
+    names = Counter(Path(name).name for name in texts if not name.startswith("kernels/") and "__" not in name)
+    longest = max(lengths, key=lambda name: lengths[name])
+    same = [name for name in texts if not any(fnmatch(name, pattern) for pattern in LATER)]
     return {
-        "files": str(len(files)),
+        "files": str(len(texts)),
         "lines": f"{sum(lengths.values()):,}",
-        "longest file": f"{longest.name} ({lengths[longest]})",
-        "longest function": "{1} ({0})".format(*max(functions)),
+        "lines of code (no docstrings, comments, imports)": f"{sum(map(len, codes.values())):,}",
+        "the same without modules of later features": f"{sum(len(codes[name]) for name in same):,}",
+        "longest file": f"{longest} ({lengths[longest]})",
+        "longest function, without its docstring": "{1} ({0})".format(*max(functions)),
         "functions over 60 lines": str(sum(n > 60 for n, _ in functions)),
         "most positional arguments": "{1} ({0})".format(*max(arguments)),
         "functions with more than 8": str(sum(n > 8 for n, _ in arguments)),
+        "lines of code in runs of six that stand twice": str(repeated(codes)),
         "file names used twice": ", ".join(sorted(name for name, n in names.items() if n > 1)) or "none",
     }
 

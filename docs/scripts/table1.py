@@ -23,7 +23,7 @@ from oldlight.planning.augmented import AugmentedMDP, past_reward
 
 Floats = NDArray[np.float64]
 S, H = 20, 10
-DELAYS, CHANCES = (0, 1, 2, 3, 4), (0.9, 0.7, 0.5, 0.3)
+DELAYS, BERNOULLI = (0, 1, 2, 3, 4), (0.9, 0.7, 0.5, 0.3)
 PRINTED = np.array([[18, 1361, 2083, 2124, 185, 501, 684, 808], [71, 1781, 3232, 3280, 185, 636, 882, 1185]])
 DEVIATION = np.array([[8, 19, 15, 24, 49, 50, 17, 16], [16, 69, 11, 11, 97, 57, 50, 32]])
 
@@ -270,7 +270,7 @@ def fits() -> list[Fit]:
         each = []
         for p in (0.99, 0.8):
             late = [gaps(reading, p, start, d, 0.0) for d in DELAYS]
-            each.append((late, [gaps(reading, p, start, None, q) for q in CHANCES]))
+            each.append((late, [gaps(reading, p, start, None, q) for q in BERNOULLI]))
         for key in each[0][0][0]:
             for skip, column in ((1, "D = d"), (0, "D = d + 1")):
                 rows = [[g[key] for g in late[skip : skip + 4]] + [g[key] for g in waits] for late, waits in each]

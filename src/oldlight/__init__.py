@@ -58,6 +58,8 @@ if TYPE_CHECKING:
     from oldlight.model.information import Layout as Layout
     from oldlight.model.information import belief as belief
     from oldlight.model.link_information import LinkInformation as LinkInformation
+    from oldlight.model.log_counts import CountedMDP as CountedMDP
+    from oldlight.model.log_counts import LogCounts as LogCounts
     from oldlight.model.mdp import TabularMDP as TabularMDP
     from oldlight.model.policies import BeliefPolicy as BeliefPolicy
     from oldlight.model.policies import BlackoutPolicy as BlackoutPolicy

@@ -33,6 +33,7 @@ WHERE = {
         "RenewalLoss",
         "StochasticDelay",
     ),
+    "model.log_counts": ("CountedMDP", "LogCounts"),
     "model.information": ("Information", "Layout", "belief"),
     "model.link_information": ("LinkInformation",),
     "model.mdp": ("TabularMDP",),

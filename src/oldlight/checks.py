@@ -4,18 +4,21 @@ from __future__ import annotations
 
 import contextlib
 import difflib
+import functools
 import os
 import secrets
 import warnings
 from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
-from typing import IO, Any
+from typing import IO, Any, ParamSpec, TypeVar
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 SUM_TOLERANCE = 1e-9
 MOST_STEPS = 10**6
+P = ParamSpec("P")
+R = TypeVar("R")
 
 
 class TooLarge(ValueError):
@@ -156,6 +159,24 @@ def renamed_property(old: str, new: str) -> property:
         return getattr(self, new)
 
     return property(read, doc=f"The old name of `{new}`.")
+
+
+def renamed_keywords(**new: str) -> Callable[[Callable[P, R]], Callable[P, R]]:
+    """Decorator: keywords that still answer to their old names, with a DeprecationWarning: ``@renamed_keywords(old="new")``."""
+
+    def of(function: Callable[P, R]) -> Callable[P, R]:
+        owner = function.__qualname__.removesuffix(".__init__")
+
+        @functools.wraps(function)
+        def call(*args: P.args, **keywords: P.kwargs) -> R:
+            for old in new.keys() & keywords.keys():
+                renamed(f"{owner}({old}=...)", f"{owner}({new[old]}=...)")
+                keywords[new[old]] = keywords.pop(old)
+            return function(*args, **keywords)
+
+        return call
+
+    return of
 
 
 def whole(name: str, value: Any, *, least: int = 0, most: int | None = None) -> int:

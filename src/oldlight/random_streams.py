@@ -53,4 +53,6 @@ def seed_number(seed: Seed, *, must_repeat: str | None = None) -> int:
         if not seed.spawn_key and isinstance(entropy, int | np.integer) and entropy <= LARGEST:
             return int(entropy)
         return int(seed.generate_state(1, np.uint64)[0] >> np.uint64(1))
+    if isinstance(seed, bool) or not isinstance(seed, int | float | np.number):
+        raise ValueError(f"seed is {seed!r}, expected a whole number ≥ 0, a numpy SeedSequence or a Generator")
     return checks.whole("seed", seed)

@@ -4,7 +4,8 @@
 
 **A process** (`mdp_of`): the name of an instance with its arguments, `sensing_chain:0.8`, `sensing_chain:p=0.8,horizon=20` or
 `{"name": "sensing_chain", "p": 0.8}`;
-a file that `TabularMDP.save` wrote; a Gymnasium environment with a table, `gym:FrozenLake-v1@20` (20 steps); `module:function`.
+a file that `TabularMDP.save` wrote; a Gymnasium environment with a table, `gym:FrozenLake-v1@20` (20 steps); a file of Cassandra's or PRISM's
+(`maze.pomdp@20`, `ring.tra@20`), a table of transitions or a log of episodes in CSV (`plant.csv@20`); `module:function`.
 
 **A learner** (`learner_of`): a name of `oldlight.learners` with its options, or `module:Class`.
 
@@ -20,7 +21,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-from oldlight import instances
+from oldlight import files, instances
 from oldlight.checks import nearest as nearest
 from oldlight.checks import renamed
 from oldlight.model.channels.text import CHANNELS as CHANNELS
@@ -40,7 +41,7 @@ from oldlight.own_code import called as called
 from oldlight.own_code import permit, resolve
 
 INSTANCES: dict[str, Callable[..., TabularMDP]] = {
-    name: getattr(instances, name) for name in ("center_chain", "sensing_chain", "dichotomy", "hard_tree", "forest", "inventory")
+    name: getattr(instances, name) for name in ("center_chain", "sensing_chain", "dichotomy", "hard_tree", "forest", "inventory", "icu_sepsis")
 }  # fmt: skip
 
 
@@ -63,6 +64,12 @@ def mdp_of(given: str | Mapping[str, Any] | TabularMDP) -> TabularMDP:
             raise ValueError(f"process {given!r}: expected gym:ID@steps, e.g. gym:FrozenLake-v1@20")
         permit_environment(name)
         return TabularMDP.from_gymnasium(name, int(steps))
+    file, at, steps = given.rpartition("@")
+    suffix = Path(file if at else given).suffix.lower()
+    if suffix in READERS:
+        if not at or not steps.isdigit():
+            raise ValueError(f"process {given!r}: expected file@steps, e.g. {given.rstrip('@')}@20")
+        return READERS[suffix](file, int(steps))
     path = Path(given)
     if path.suffix in (".toml", ".npz") or path.is_file():
         return TabularMDP.load(path)
@@ -72,6 +79,22 @@ def mdp_of(given: str | Mapping[str, Any] | TabularMDP) -> TabularMDP:
         named = {key.strip(): _argument(given, value) for key, equals, value in items if equals}
         return _made(name, tuple(_argument(given, key) for key, equals, _ in items if not equals), named)
     return _made(given, (), {})
+
+
+def _from_csv(path: str, steps: int) -> TabularMDP:
+    """A table of transitions (s, a, s', p, r), or a log if it has a column of episodes."""
+    header = files.read_text(path).partition("\n")[0]
+    if "episode" in [name.strip() for name in header.split(",")]:
+        return TabularMDP.from_log(path, horizon=steps)
+    return TabularMDP.from_csv(path, horizon=steps)
+
+
+READERS: dict[str, Callable[[str, int], TabularMDP]] = {
+    ".mdp": lambda path, steps: TabularMDP.from_cassandra(path, horizon=steps),
+    ".pomdp": lambda path, steps: TabularMDP.from_cassandra(path, horizon=steps),
+    ".tra": lambda path, steps: TabularMDP.from_prism(path, horizon=steps),
+    ".csv": _from_csv,
+}
 
 
 def permit_environment(id: str) -> None:

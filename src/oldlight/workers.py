@@ -26,7 +26,7 @@ import threading
 import time
 import traceback
 from collections.abc import Callable, Iterator, Sequence
-from multiprocessing import connection, get_context, parent_process
+from multiprocessing import connection, get_context, parent_process, resource_tracker
 from multiprocessing.connection import Connection
 from multiprocessing.process import BaseProcess
 from typing import Any
@@ -55,7 +55,7 @@ class Worker:
         self.job: int | None = None
         self.ready = False
         try:
-            with _environment(ONE_THREAD | {SAFE: "1"}):
+            with _environment(ONE_THREAD | {SAFE: "1"}), _deaf():
                 self.process.start()
         finally:
             theirs.close()
@@ -185,6 +185,21 @@ def stop(workers: Sequence[Worker]) -> dict[int, Any]:
 
 
 @contextlib.contextmanager
+def _deaf() -> Iterator[None]:
+    """Hold back SIGINT in this thread, and in the processes that are started inside until they take it up themselves (`_begin`): a worker that
+    is still importing when somebody presses Ctrl-C would print a traceback."""
+    if not hasattr(signal, "pthread_sigmask"):
+        yield
+        return
+    resource_tracker.ensure_running()  # which would hear SIGINT again when it starts the process of its own
+    before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
+    try:
+        yield
+    finally:
+        signal.pthread_sigmask(signal.SIG_SETMASK, before)
+
+
+@contextlib.contextmanager
 def _environment(changes: dict[str, str]) -> Iterator[None]:
     """Change environment variables for the processes that are started inside."""
     before = {name: os.environ.get(name) for name in changes}
@@ -204,7 +219,9 @@ def _environment(changes: dict[str, str]) -> Iterator[None]:
 
 def _begin(pipe: Connection, safe: str | None, target: Callable[..., None], arguments: tuple[Any, ...]) -> None:
     """What every worker does first. safe: PYTHONSAFEPATH as it was for who started this."""
-    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # which also forgets one that was held back
+    if hasattr(signal, "pthread_sigmask"):
+        signal.pthread_sigmask(signal.SIG_UNBLOCK, {signal.SIGINT})
     del os.environ[SAFE]
     os.environ.update({} if safe is None else {SAFE: safe})
     if hasattr(os, "setpgrp"):

@@ -146,10 +146,10 @@ def test_damaged_files_are_named(tmp_path: Path) -> None:
         Controller(problem, ol.FunctionPolicy(lambda info: 0, 5)).save(tmp_path / "f.npz")
 
 
-def test_damaged_chances_are_named(tmp_path: Path) -> None:
+def test_damaged_action_probabilities_are_named(tmp_path: Path) -> None:
     problem, policy = chain(1)
-    chances = ol.TablePolicy(policy.layout, action_probabilities=np.eye(5)[policy.actions])
-    good = Controller(problem, chances).save(tmp_path / "plan.npz")
+    mixed = ol.TablePolicy(policy.layout, action_probabilities=np.eye(5)[policy.actions])
+    good = Controller(problem, mixed).save(tmp_path / "plan.npz")
     assert Controller.load(good).act() in range(5)
     with np.load(good) as data:
         arrays = {key: data[key] for key in data.files}

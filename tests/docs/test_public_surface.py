@@ -144,7 +144,6 @@ def test_each_parameter_is_described() -> None:
 
 
 OLD = {
-    "model.policies.TablePolicy": ("chances",),
     "model.channels.losses.Loss": ("unnamed",),
 }  # kept for those who still use it
 
@@ -210,6 +209,7 @@ TABLES = {
     "Solution": "value ",
     "Gap": "gap ",
     "Sweep": "delay  full",
+    "Evaluation": "value ",
     "Requirement": "constant delay ",
     "Sensitivity": "one more step of delay",
     "ChannelComparison": "is the best link",
@@ -281,12 +281,3 @@ def test_old_names_of_results_warn(old: str, new: str) -> None:
     result = MADE[kind]()
     with pytest.warns(DeprecationWarning, match=f"{old} is now {kind}.{new}"):
         assert np.array_equal(getattr(result, name), getattr(result, new))
-
-
-def test_a_policy_that_randomises_still_takes_its_old_name() -> None:
-    layout = ol.Layout.of(LATE)
-    rows = np.full((layout.size, 2), 0.5)
-    with pytest.warns(DeprecationWarning, match="chances=.... is now TablePolicy.action_probabilities=...."):
-        policy = ol.TablePolicy(layout, chances=rows)
-    with pytest.warns(DeprecationWarning, match="TablePolicy.chances is now TablePolicy.action_probabilities"):
-        assert np.array_equal(policy.chances, rows)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import warnings
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -65,3 +66,41 @@ def test_a_loss_of_ones_own_that_defines_rates_still_works() -> None:
         problem = ol.ImpairedMDP(ol.instances.sensing_chain(0.8, horizon=4), EveryOther())
     assert problem.arrival_probability is not None
     assert problem.arrival_probability.tolist() == [0, 1, 0, 1]
+
+
+def test_a_policy_that_randomises_still_takes_its_old_name(tmp_path: Path) -> None:
+    """As a keyword, as an attribute, and in the files of policies and controllers from before."""
+    problem = ol.ImpairedMDP(LATE.mdp, "constant:1")
+    layout = ol.Layout.of(problem)
+    rows = np.random.default_rng(1).dirichlet(np.ones(problem.n_actions), layout.size)
+    with pytest.warns(
+        DeprecationWarning, match=r"TablePolicy\(chances=...\) is now TablePolicy\(action_probabilities="
+    ) as caught:
+        policy = ol.TablePolicy(layout, chances=rows)  # type: ignore[call-arg]
+    assert caught[0].filename == __file__
+    with pytest.warns(DeprecationWarning, match="TablePolicy.chances is now TablePolicy.action_probabilities"):
+        assert np.array_equal(policy.chances, rows)
+    new, old = policy.save(tmp_path / "new.npz"), tmp_path / "old.npz"
+    with np.load(new) as data:
+        held = dict(data)
+    np.savez(old, **{"chances" if name == "action_probabilities" else name: x for name, x in held.items()})
+    for path in (new, old):
+        assert np.array_equal(ol.load_policy(path).action_probabilities, rows)  # type: ignore[union-attr]
+    saved = ol.Controller(problem, policy).save(tmp_path / "controller.npz")
+    with np.load(saved) as data:
+        held = dict(data)
+    assert str(held["policy"]) == "action_probabilities"
+    np.savez(old, **held | {"policy": np.array("chances")})
+    assert [ol.Controller.load(path, seed=3).act() for path in (saved, old)] == [
+        ol.Controller(problem, policy, seed=3).act()
+    ] * 2
+
+
+def test_the_draws_of_a_task() -> None:
+    keys: dict[str, Any] = {"name": "t", "instances": ["dichotomy:1"], "channels": ["constant:1"], "seeds": 1}
+    ids = [
+        ol.studies.load_study(keys | {"tasks": [{"name": "simulate", "draws": "paired"}]}).jobs()[0].id,
+    ]
+    with pytest.warns(DeprecationWarning, match="luck of the task simulate is now draws"):
+        ids += [ol.studies.load_study(keys | {"tasks": [{"name": "simulate", "luck": "paired"}]}).jobs()[0].id]
+    assert ids[0] == ids[1]

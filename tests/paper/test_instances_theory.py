@@ -36,7 +36,7 @@ from oldlight.paper.counterexamples import (
 )
 from oldlight.paper.gap_bound import bounds, executable_visits, observed_visits, optimal_actions
 from oldlight.planning.evaluation import unimpaired
-from oldlight.planning.gap import hidden_visits
+from oldlight.planning.hidden_visits import hidden_visits
 from oracle import History, policy_value, random_law, random_pmf
 
 
@@ -157,7 +157,7 @@ def test_proposition1_for_random_policies(rng: np.random.Generator) -> None:
     """Both models give the value that the brute force over raw histories gives, from every first information state, by the
     paper's sentence ("When h ≤ H, the transition is the same as MDP_aug") and with one arrival per step from h = H on."""
     lost = 0
-    for i in range(48):
+    for i in range(24):
         problem = random_problem(rng, i, loss=False)
         A = problem.n_actions
         policy = ol.FunctionPolicy(lambda _, A=A: random_pmf(rng, A), A)
@@ -179,7 +179,7 @@ def test_proposition1_for_random_policies(rng: np.random.Generator) -> None:
         assert claim.right == pytest.approx(policy_value(P, R, rho, raw, **given), abs=1e-10)
         assert proposition1(problem, policy, at_horizon="arrival").right == pytest.approx(claim.right, abs=1e-12)
         lost += not proposition1(problem, policy, at_horizon="nothing").holds
-    assert lost > 20  # the list of cases leaves out h = H; to the letter, what is under way then is never paid
+    assert lost > 10  # the list of cases leaves out h = H; to the letter, what is under way then is never paid
 
 
 def test_proposition1_limits() -> None:
@@ -217,12 +217,12 @@ def test_proposition5(d: int) -> None:
 
 
 def test_proposition5_simulated_mean_gap() -> None:
-    """The share of 400 runs that miss the bound agrees with its exact chance."""
+    """The share of 120 runs that miss the bound agrees with its exact probability."""
     K, gamma = 9, 0.3
-    claims = [proposition5_long(1, K, gamma, comparator="expectation", seed=seed) for seed in range(400)]
-    chance = claims[0].left
+    claims = [proposition5_long(1, K, gamma, comparator="expectation", seed=seed) for seed in range(120)]
+    exact = claims[0].left
     missed = np.mean([c.detail["mean gap"] < c.detail["bound"] for c in claims])
-    assert missed == pytest.approx(chance, abs=4 * np.sqrt(chance * (1 - chance) / 400))
+    assert missed == pytest.approx(exact, abs=4 * np.sqrt(exact * (1 - exact) / 120))
 
 
 def test_value_is_monotone_in_delay_and_loss(rng: np.random.Generator) -> None:

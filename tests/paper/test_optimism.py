@@ -106,15 +106,15 @@ def test_q_star_under_loss_is_the_planners() -> None:
 # -- Algorithm 1 -------------------------------------------------------------------------------------------------------
 
 RUNS: dict[str, tuple[ol.ImpairedMDP, int, int, dict[str, Any]]] = {
-    "constant": (ol.ImpairedMDP(rarely_rewarded(3, 0.4), ol.ConstantDelay(1)), 600, 20, {}),
-    "random": (ol.ImpairedMDP(rarely_rewarded(2, 0.4), ol.StochasticDelay([0.6, 0.4])), 1000, 20, {"law": "estimated"}),
+    "constant": (ol.ImpairedMDP(rarely_rewarded(3, 0.4), ol.ConstantDelay(1)), 600, 8, {}),
+    "random": (ol.ImpairedMDP(rarely_rewarded(2, 0.4), ol.StochasticDelay([0.6, 0.4])), 1000, 8, {"law": "estimated"}),
     "random, longer": (
         ol.ImpairedMDP(rarely_rewarded(3, 0.3), ol.StochasticDelay([0.6, 0.4])),
         4000,
-        2,
+        1,
         {"law": "estimated"},
     ),
-    "warm": (ol.ImpairedMDP(rarely_rewarded(3, 0.3), ol.ConstantDelay(1), start=ol.WarmStart()), 1500, 5, {}),
+    "warm": (ol.ImpairedMDP(rarely_rewarded(3, 0.3), ol.ConstantDelay(1), start=ol.WarmStart()), 1500, 3, {}),
 }
 
 
@@ -170,7 +170,7 @@ LOSSY = ol.ImpairedMDP(rarely_rewarded(2, 0.5), ol.Loss(seen=0.8))
 
 @pytest.mark.slow
 def test_algorithm_2_is_optimistic_from_the_newest_seen_step_on() -> None:
-    claim = optimism_planning(LOSSY, 1000, runs=20)
+    claim = optimism_planning(LOSSY, 1000, runs=8)
     assert claim.holds
     assert claim.detail[BELOW] >= 0.5
     assert claim.detail[LOWEST] > 0
@@ -178,7 +178,7 @@ def test_algorithm_2_is_optimistic_from_the_newest_seen_step_on() -> None:
     assert claim.detail["lowest Q^k − Q* from step h on alone"] < -0.1
     longer = ol.ImpairedMDP(rarely_rewarded(3, 0.4), ol.Loss(seen=[0.7, 0.9, 0.8]))
     for clip in ("remaining", "none"):
-        assert optimism_planning(longer, 1500, runs=2, clip=clip).holds
+        assert optimism_planning(longer, 1500, runs=1, clip=clip).holds
 
 
 def test_algorithm_2_is_not_with_a_shrunken_constant() -> None:
@@ -189,7 +189,7 @@ def test_algorithm_2_is_not_with_a_shrunken_constant() -> None:
 
 @pytest.mark.slow
 def test_algorithm_3_is_optimistic_with_the_proved_constant_only() -> None:
-    claim = optimism_missing(LOSSY, 1000, runs=10)
+    claim = optimism_missing(LOSSY, 1000, runs=4)
     assert claim.holds
     assert claim.detail[BELOW] >= 0.5
     assert optimism_missing(LOSSY, 300, runs=2, clip="H").holds

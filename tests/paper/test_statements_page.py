@@ -24,6 +24,7 @@ PAGE = ROOT / "docs" / "statements.md"
 RESULTS = ROOT / "docs" / "paper.md"
 TEXT = PAGE.read_text(encoding="utf-8")
 ROW = re.compile(r"(?P<front>\| .*\| )`(?P<command>[^`]+)` \| `(?P<prints>[^`]+)` \|")
+TABLE_1 = "python docs/scripts/table1.py"
 FAILS, HOLDS = (
     re.compile(r"false|wrong way|missing|can rise|near 0|slip|2 \.\.\.|√H|no factor"),
     re.compile(r"holds|true"),
@@ -77,7 +78,9 @@ def marked(row: re.Match[str]) -> Any:
     return pytest.param(row, marks=[pytest.mark.slow] if row["command"].startswith("python docs/") else [])
 
 
-@pytest.mark.parametrize("row", [marked(row) for row in rows()], ids=lambda row: row["command"][:60])
+@pytest.mark.parametrize(
+    "row", [marked(row) for row in rows() if row["command"] != TABLE_1], ids=lambda row: row["command"][:60]
+)
 def test_the_command_prints_what_the_row_says(row: re.Match[str]) -> None:
     assert printed(row["command"]) == row["prints"]
 
@@ -107,7 +110,9 @@ def test_optimism_says_something() -> None:
 def test_the_account_of_table_1() -> None:
     """The figures in the text of that section are those that the script prints."""
     (section,) = re.findall(r"## Table 1\n(.*?)\n## ", TEXT, re.DOTALL)
-    lines = result("python docs/scripts/table1.py").splitlines()
+    lines = result(TABLE_1).splitlines()
+    (row,) = (row for row in rows() if row["command"] == TABLE_1)
+    assert lines[0] == row["prints"]  # here and not with the other rows: the script takes long
     best = re.search(r"best fit   (.*)", section)
     assert best
     assert lines[3].strip() == best[1]

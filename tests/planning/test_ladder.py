@@ -32,7 +32,7 @@ def test_the_rungs_at_delay_six() -> None:
     assert np.round(lost, 2).tolist() == [12.47, 8.98, 2.33, 1.0, 0.32, 0.12]
 
 
-@pytest.mark.parametrize("d", [4, 6, 8])
+@pytest.mark.parametrize("d", [4, 6])
 def test_half_the_delay_is_within_two_percent(d: int) -> None:
     problem = chain(d)
     best = ol.solve(problem).value
@@ -51,7 +51,7 @@ def test_a_delay_of_fifteen_has_both_bounds() -> None:
     assert abs(played.mean - ladder.value) < 4 * played.half_width / 1.96
 
 
-@pytest.mark.parametrize("seed", range(40))
+@pytest.mark.parametrize("seed", range(24))
 def test_the_bounds_contain_the_optimum(seed: int) -> None:
     rng = np.random.default_rng([seed, 51])
     mdp = random_mdp(rng, 3, 2, 5, stationary=bool(seed % 2), sparse=bool(seed % 3 == 0))
@@ -117,7 +117,7 @@ def test_heuristics_are_executable_and_never_better(make: object, channel: ol.De
     best = ol.solve(problem).value
     assert value.exact
     assert float(value) <= best + TOLERANCE
-    played = ol.simulate(problem, policy, 20_000, seed=2)
+    played = ol.simulate(problem, policy, 4_000, seed=2)
     assert abs(played.mean - float(value)) < 4 * played.half_width / 1.96 + 1e-9
     if channel == ol.ConstantDelay(0) and make is not heuristics.open_loop:
         assert float(value) == pytest.approx(best, abs=TOLERANCE)  # nothing hidden: all of them are the plan

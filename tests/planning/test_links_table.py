@@ -192,3 +192,22 @@ def test_a_capped_link_never_shows_anything_older() -> None:
         late = ((real > k) | ((real < 0) & (np.arange(8)[:, None] >= k))).any(axis=0).mean()
         p = probability_older(automaton, k)
         assert abs(late - p) <= 5 * np.sqrt(p * (1 - p) / 20_000) + 1e-12
+
+
+def test_an_interrupted_sweep_holds_what_was_finished(monkeypatch: pytest.MonkeyPatch) -> None:
+    mdp, whole = ol.instances.dichotomy(1), []
+    for stop_at in range(3):
+
+        def gap(problem: Any, *, at: int = stop_at) -> Any:
+            if problem.channel.d == at:
+                raise KeyboardInterrupt
+            return ol.gap(problem)
+
+        monkeypatch.setattr("oldlight.planning.sweep.gap", gap)
+        with pytest.raises(KeyboardInterrupt) as stopped:
+            ol.sweep(mdp, delays=[0, 1, 2])
+        monkeypatch.undo()
+        partial: ol.Sweep = stopped.value.partial  # type: ignore[attr-defined]
+        whole = ol.sweep(mdp, delays=[0, 1, 2]).rows
+        assert partial.rows == whole[:stop_at]
+    assert whole[2]["gap"] > 0

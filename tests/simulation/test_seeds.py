@@ -63,10 +63,13 @@ def test_spawned_and_large_sequences_have_numbers_of_their_own() -> None:
     assert seed_number(np.random.SeedSequence([1, 2])) != seed_number(np.random.SeedSequence([1, 3]))
 
 
-@pytest.mark.parametrize("seed", [-1, "x", None, 1.5, True])
+@pytest.mark.parametrize("seed", [-1, "x", None, 1.5, True, [1]])
 def test_what_is_no_seed_is_refused(seed: Any) -> None:
-    with pytest.raises(ValueError, match=r"seed is .*expected a whole number ≥ 0"):
+    with pytest.raises(ValueError, match=r"seed is .*expected a whole number ≥ 0") as refused:
         ol.simulate(PROBLEM, RANDOM, 2, seed=seed)
+    assert ("SeedSequence" in str(refused.value)) == (
+        seed not in (-1, 1.5)
+    )  # what else it may be, where it is no number
 
 
 def test_a_generator_is_refused_where_the_seed_is_needed_again(tmp_path: Path) -> None:

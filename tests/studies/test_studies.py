@@ -27,7 +27,7 @@ def test_results_are_those_of_direct_calls(tmp_path: Path) -> None:
     """The whole way, with two worker processes, against the library called by hand."""
     study = small_study(learners=["DelayedUCBVI", {"name": "PosteriorSampling", "pooled": True}], every=4, channels=["constant:1"],
                         tasks=["gap", "solve", {"name": "evaluate", "policy": "memoryless"},
-                               {"name": "simulate", "episodes": 500, "luck": "paired"}])  # fmt: skip
+                               {"name": "simulate", "episodes": 500, "draws": "paired"}])  # fmt: skip
     seen: list[Any] = []
     state = run_study(study, tmp_path / "runs", workers=2, progress=seen.append)
     assert (state.done, state.total, state.complete) == (9, 9, True)
@@ -55,7 +55,7 @@ def test_results_are_those_of_direct_calls(tmp_path: Path) -> None:
     from oldlight.planning.heuristics import memoryless
 
     assert by["evaluate(policy=memoryless)", 0].scalars["value"] == ol.evaluate(problem, memoryless(problem)).value
-    played = by["simulate(episodes=500, luck=paired)", 1]
+    played = by["simulate(episodes=500, draws=paired)", 1]
     assert played.seed is not None
     assert played.scalars["impaired"] == ol.simulate(problem, price.solution.policy, 500, seed=played.seed).mean
     assert played.scalars["full"] == ol.simulate(problem, price.full_policy, 500, seed=played.seed).mean

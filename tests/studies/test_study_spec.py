@@ -132,7 +132,7 @@ def test_a_file_that_is_no_study_is_named(tmp_path: Path) -> None:
         ({"learners": None, "tasks": [{"name": "gap", "tolerance": -1.0}]}, ValueError, "tolerance is -1, expected a number ≥ 0"),
         ({"learners": None, "tasks": [{"name": "solve", "depth": -1}], "channels": ["loss:0.1"]}, ValueError, "depth is -1"),
         ({"by_start": True, "evaluate": "sampled"}, ValueError, 'by_start = true goes with evaluate = "exact", not \'sampled\''),
-        ({"learners": None, "tasks": [{"name": "simulate", "luck": "good"}]}, ValueError, "luck is 'good'"),
+        ({"learners": None, "tasks": [{"name": "simulate", "draws": "good"}]}, ValueError, "draws is 'good'"),
     ],
 )  # fmt: skip
 def test_what_would_be_refused_later_is_refused_before_work(

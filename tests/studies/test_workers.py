@@ -86,7 +86,7 @@ def test_stopping_gives_what_was_put_down_and_ends_what_does_not_hear(
 
 def test_other_processes_of_the_caller_are_left_alone() -> None:
     """Ctrl-C in a loop over seeds goes to its own workers, not to every child of this process."""
-    mine = multiprocessing.get_context("spawn").Process(target=time.sleep, args=(60,), daemon=True)
+    mine = multiprocessing.get_context("spawn").Process(target=time.sleep, args=(3600,), daemon=True)
     mine.start()
 
     def interrupt(done: int, total: int) -> None:

@@ -18,6 +18,8 @@ from typing import Annotated, Any
 
 import typer
 
+from oldlight.cli import terminal
+
 from oldlight.cli import problems, need, studies, links, explorer  # isort: skip  (--help lists the commands in this order)
 from oldlight.cli.shared import app, tell
 
@@ -46,6 +48,7 @@ def options(
 
 def main() -> None:
     """The entry point: an error is one paragraph, with the exit code that fits."""
+    terminal.prepare()
     warnings.showwarning = _warned
     warnings.filterwarnings("default", r".*(@oldlight\.registered| is now )", DeprecationWarning)
     with contextlib.suppress(OSError):
@@ -60,6 +63,11 @@ def main() -> None:
                 raise stop.__context__ from None
             tell(f"Error: {stop.__context__ or 'something ended too early'}")
             code = 1
+    except SystemExit as ended:  # the parser's own way out where nobody reads the output
+        if not isinstance(ended.__context__, BrokenPipeError):
+            raise
+        terminal.drop()
+        code = terminal.NOBODY_READS
     except Exception as error:
         show_usage = getattr(error, "show", None)  # what the parser itself refuses
         if callable(show_usage):
@@ -75,6 +83,8 @@ def main() -> None:
             code = 1
     if code == 130:
         tell("Interrupted.")
+    if not terminal.finish():
+        code = terminal.NOBODY_READS
     sys.exit(code if isinstance(code, int) else 0)
 
 

@@ -25,7 +25,8 @@ app = typer.Typer(
 Process = Annotated[
     str,
     typer.Argument(
-        metavar="PROCESS", help="A named process (sensing_chain:0.8), a file, gym:FrozenLake-v1@20, or module:function."
+        metavar="PROCESS",
+        help="A named process (sensing_chain:0.8), a file of TabularMDP.save, maze.pomdp@20, ring.tra@20, log.csv@20 (20 steps), gym:FrozenLake-v1@20, or module:function.",
     ),
 ]
 Channel = Annotated[

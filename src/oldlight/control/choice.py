@@ -15,7 +15,7 @@ import numpy as np
 
 from oldlight.control.link_choice import AskedByNode, FromLink
 from oldlight.control.memory import Memory
-from oldlight.control.policy_arrays import ACTIONS, ASKED, CHANCES, NODES, SEQUENCES, Tables
+from oldlight.control.policy_arrays import ACTIONS, ASKED, NODES, PROBABILITIES, SEQUENCES, Tables
 from oldlight.control.report import Report
 from oldlight.model.link_tables import link_arrays
 from oldlight.model.policies import as_probabilities
@@ -30,7 +30,7 @@ class FromTable:
         self.root: list[int] = tables.root.tolist()
         self.hold = len(self.root) - 1
         self.table = tables.table
-        self.randomises = tables.kind == CHANCES
+        self.randomises = tables.kind == PROBABILITIES
         if self.randomises:
             self.table = _running(tables.table)
         longest = max(tables.offset.shape[1] - 1, int(np.flatnonzero(tables.root >= 0).max(initial=0)))
@@ -177,7 +177,7 @@ def chooser(tables: Tables, policy: Any, report: Report, generator: random.Rando
 
     made: dict[str, Callable[[], Chooser]] = {
         ACTIONS: lambda: FromTable(tables, report, generator),
-        CHANCES: lambda: FromTable(tables, report, generator),
+        PROBABILITIES: lambda: FromTable(tables, report, generator),
         SEQUENCES: lambda: FromSequences(tables, report),
         NODES: of_nodes,
         ASKED: asked,

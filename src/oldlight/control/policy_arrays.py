@@ -44,13 +44,13 @@ from oldlight.model.link_information import PolicyOfNodes
 from oldlight.model.link_tables import LinkTables
 from oldlight.model.mdp import TabularMDP
 from oldlight.model.policies import BlackoutPolicy, MarkovPolicy, TablePolicy, made_for_another, not_a_policy
-from oldlight.model.policy_files import places
+from oldlight.model.policy_files import RENAMED_MEMBER, places
 from oldlight.model.problem import ImpairedMDP, checked_problem
 from oldlight.model.successors import likely_successors
 
 Ints = NDArray[np.int64]
 KIND, VERSION = "oldlight.Controller", 1
-ACTIONS, CHANCES, SEQUENCES, NODES, ASKED = "actions", "chances", "sequences", "nodes", "asked"
+ACTIONS, PROBABILITIES, SEQUENCES, NODES, ASKED = "actions", "action_probabilities", "sequences", "nodes", "asked"
 ENDS_BY_NODES = "a plan made by the nodes of a link's automaton has no table whose clock could stand still"
 _NONE: Ints = np.zeros(0, dtype=np.int64)
 
@@ -59,7 +59,7 @@ _NONE: Ints = np.zeros(0, dtype=np.int64)
 class Tables:
     """What a controller needs of a plan. `h` is the step that an action acts on, as in `oldlight.model.information`.
 
-    kind: "actions" (table[index]), "chances" (table[index, a]), "sequences" (table[row, s, q, j]), "nodes" (`link` has the tables), or
+    kind: "actions" (table[index]), "action_probabilities" (table[index, a]), "sequences" (table[row, s, q, j]), "nodes" (`link` has the tables), or
     "asked" (no table; automaton: of the link, if the policy is asked with its nodes).
     offset[h, m, δ], root[h]: where the blocks of a table begin, −1 where there is none. late: the constant delay of sequences.
     likely[h, s, a]: the most likely next state (one h if it does not matter); first_state: the most likely one of step −warmup.
@@ -133,15 +133,17 @@ class Tables:
             if version != VERSION:
                 raise files.UnreadableFile(f"{path}: version is {version}; this oldlight reads version {VERSION}")
             u, bound = (float(x) for x in held.array("bound", "f", (2,)))
-            what = checks.one_of("policy", held.words("policy", 100), (ACTIONS, CHANCES, SEQUENCES, NODES))
-            shape = {ACTIONS: (None,), CHANCES: (None, A), SEQUENCES: (None, S, None, H), NODES: (0,)}[what]
+            what = held.words("policy", 100)
+            what = PROBABILITIES if what == RENAMED_MEMBER else what
+            checks.one_of("policy", what, (ACTIONS, PROBABILITIES, SEQUENCES, NODES))
+            shape = {ACTIONS: (None,), PROBABILITIES: (None, A), SEQUENCES: (None, S, None, H), NODES: (0,)}[what]
             blocks: tuple[files.Shape, ...] = (
                 ((0,), (0,)) if what in (SEQUENCES, NODES) else ((None, None, None), (None,))
             )
             found = cls(
                 kind=what, horizon=H, n_states=S, n_actions=A, warmup=warmup,
                 pending=tuple(held.array("pending", "iu", (None,)).tolist()),
-                table=held.array("table", "f" if what == CHANCES else "iu", shape),
+                table=held.array("table", "f" if what == PROBABILITIES else "iu", shape),
                 offset=held.array("offset", "iu", blocks[0]).astype(np.int64),
                 root=held.array("root", "iu", blocks[1]).astype(np.int64),
                 late=late, likely=held.array("likely", "iu", (1, S, A), (H, S, A)), first_state=first_state, hold=hold,
@@ -172,7 +174,7 @@ class Tables:
         yield "bound", 0 <= self.discount <= 1 and 0 <= self.loss_bound < np.inf
         yield "pending", all(0 <= a < A for a in self.pending)
         yield "likely", _all_below(self.likely, S)
-        if self.kind == CHANCES:
+        if self.kind == PROBABILITIES:
             sums = table.sum(axis=1)
             yield "table", bool((table >= 0).all() and (np.abs(sums - 1) <= checks.SUM_TOLERANCE).all())
         else:
@@ -227,7 +229,9 @@ def tables_of(problem: ImpairedMDP, policy: Any) -> Tables:
     if isinstance(policy, TablePolicy):
         if problem.arrival_probability is not None or not same_layout(policy.layout, Layout.of(problem)):
             raise made_for_another(policy, problem)
-        kind, body = (ACTIONS, policy.actions) if policy.actions is not None else (CHANCES, policy.action_probabilities)
+        kind, body = (
+            (ACTIONS, policy.actions) if policy.actions is not None else (PROBABILITIES, policy.action_probabilities)
+        )
         assert body is not None
         offset, root = policy.layout.offset, policy.layout.root
         if hold >= 0:

@@ -119,8 +119,8 @@ class _Stage:
                 if follower is not None:
                     node = link.nodes[follower.hear(*_heard(info, shown, now))]
                     known = LinkInformation(now + ahead, node, known.t, known.state, known.queue)
-                chances = as_probabilities(policy.probabilities(known), A, f"the policy at {tuple(known)}")
-                a = int(chances.argmax()) if chances.max() == 1.0 else int(rng.choice(A, p=chances / chances.sum()))
+                p = as_probabilities(policy.probabilities(known), A, f"the policy at {tuple(known)}")
+                a = int(p.argmax()) if p.max() == 1.0 else int(rng.choice(A, p=p / p.sum()))
             shown, reward, terminated, truncated, info = self.env.step(a)
             earned += float(reward)
             if (terminated or truncated) and now + 1 < H:

@@ -16,13 +16,11 @@ from oldlight.envs.batch_simulator import NO_STEP
 from oldlight.envs.outside import take_channel, wrappers_around
 from oldlight.envs.registration import named_classes
 from oldlight.envs.rendering import Scene, ansi, rgb_array
-from oldlight.envs.tabular_setup import LINK, LinkOptions, TabularSetup, plain_spec, refuse_channel, split_keywords
-from oldlight.model.channels import Channel
+from oldlight.envs.tabular_setup import LINK, LinkOptions, OneProblem, TabularSetup, refuse_channel, split_keywords
 from oldlight.model.mdp import TabularMDP
-from oldlight.model.problem import ImpairedMDP
 
 
-class TabularEnv(gym.Env[Any, Any]):
+class TabularEnv(OneProblem, gym.Env[Any, Any]):
     """A finite process, alone or behind a link; without a channel the state itself is seen.
 
     Parameters
@@ -64,34 +62,9 @@ class TabularEnv(gym.Env[Any, Any]):
         self._earned = 0.0
 
     @property
-    def problem(self) -> ImpairedMDP:
-        """The process, the link and the start."""
-        return self._setup.problem
-
-    @property
     def horizon(self) -> int:
         """H."""
         return self.problem.horizon
-
-    @property
-    def channel(self) -> Channel:
-        """The link, which cannot be changed."""
-        return self.problem.channel
-
-    @channel.setter
-    def channel(self, given: Any) -> None:
-        refuse_channel(given)
-
-    @property
-    def spec(self) -> Any:
-        """The spec of Gymnasium, with plain data only."""
-        return self._spec
-
-    @spec.setter
-    def spec(self, value: Any) -> None:
-        self._spec = plain_spec(value)
-
-    _spec: Any = None
 
     def reset(self, *, seed: int | None = None, options: dict[str, Any] | None = None) -> tuple[Any, dict[str, Any]]:
         """A new episode. A seed decides it and all that follow; without one the streams go on."""

@@ -40,7 +40,7 @@ class LinkOptions(TypedDict, total=False):
 class TabularSetup:
     """The keywords that all tabular environments share; see docs/envs.md.
 
-    channel: None (the state itself is seen), or a channel, in words or as data. start: "cold" or "warm". rewards: "immediate" or
+    channel: None (the state itself is seen), or a channel, as an object, text or data. start: "cold" or "warm". rewards: "immediate" or
     "delayed". actuation, pending: late actions. queue: how many actions are shown; None: all that can matter, at most 64.
     """
 
@@ -79,6 +79,36 @@ class TabularSetup:
 
     def simulator(self, n: int) -> BatchSimulator:
         return BatchSimulator(self.problem, n, late_rewards=self.late_rewards, places=self.places)
+
+
+class OneProblem:
+    """What tabular environments, single and vector, have in common: a problem that stays as it is, and a spec of plain data."""
+
+    _setup: TabularSetup
+    _spec: Any = None
+
+    @property
+    def problem(self) -> ImpairedMDP:
+        """The process, the link and the start (of each copy)."""
+        return self._setup.problem
+
+    @property
+    def channel(self) -> Channel:
+        """The link (of each copy), which cannot be changed."""
+        return self.problem.channel
+
+    @channel.setter
+    def channel(self, given: Any) -> None:
+        refuse_channel(given)
+
+    @property
+    def spec(self) -> Any:
+        """The spec of Gymnasium, with plain data only."""
+        return self._spec
+
+    @spec.setter
+    def spec(self, value: Any) -> None:
+        self._spec = plain_spec(value)
 
 
 def refuse_channel(given: Any) -> NoReturn:

@@ -22,16 +22,14 @@ from oldlight.envs.batch_simulator import NO_STEP
 from oldlight.envs.registration import named_classes
 from oldlight.envs.rendering import Scene, ansi, rgb_array
 from oldlight.envs.tabular import TabularEnv
-from oldlight.envs.tabular_setup import LINK, LinkOptions, TabularSetup, plain_spec, refuse_channel, split_keywords
-from oldlight.model.channels import Channel
+from oldlight.envs.tabular_setup import LINK, LinkOptions, OneProblem, TabularSetup, refuse_channel, split_keywords
 from oldlight.model.mdp import TabularMDP
-from oldlight.model.problem import ImpairedMDP
 
 Mask = NDArray[np.bool_]
 MODES = tuple(mode.value for mode in AutoresetMode)
 
 
-class TabularVectorEnv(VectorEnv[Any, Any, Any]):
+class TabularVectorEnv(OneProblem, VectorEnv[Any, Any, Any]):
     """Copies of one process behind one kind of link, played in compiled code.
 
     Parameters
@@ -84,31 +82,6 @@ class TabularVectorEnv(VectorEnv[Any, Any, Any]):
         self._over = np.zeros(self.num_envs, dtype=np.bool_)
         self._seeded = np.zeros(self.num_envs, dtype=np.bool_)
         self._earned = np.zeros(self.num_envs)
-
-    @property
-    def problem(self) -> ImpairedMDP:
-        """The process, the link and the start of each copy."""
-        return self._setup.problem
-
-    @property
-    def channel(self) -> Channel:
-        """The link of each copy, which cannot be changed."""
-        return self.problem.channel
-
-    @channel.setter
-    def channel(self, given: Any) -> None:
-        refuse_channel(given)
-
-    @property
-    def spec(self) -> Any:
-        """The spec of Gymnasium, with plain data only."""
-        return self._spec
-
-    @spec.setter
-    def spec(self, value: Any) -> None:
-        self._spec = plain_spec(value)
-
-    _spec: Any = None
 
     # -- episodes -----------------------------------------------------------------------------------------------
 

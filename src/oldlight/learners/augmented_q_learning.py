@@ -28,14 +28,12 @@ from typing import Any
 import numpy as np
 
 from oldlight import checks
-from oldlight.learners.augmented_table import AugmentedTable, grown
-from oldlight.learners.base import Learner, Setting
+from oldlight.learners.augmented_table import AugmentedLearner, AugmentedTable, grown
+from oldlight.learners.base import Setting
 from oldlight.model.episode import Episode
-from oldlight.model.information import Information
-from oldlight.model.policies import TablePolicy
 
 
-class AugmentedQLearning(Learner):
+class AugmentedQLearning(AugmentedLearner):
     """Optimistic Q-learning on the augmented table; see the module's text.
 
     Parameters
@@ -73,12 +71,6 @@ class AugmentedQLearning(Learner):
 
     # -- the three parts of an episode ------------------------------------------------------------------------------
 
-    def policy(self) -> TablePolicy:
-        return self._policy
-
-    def act(self, info: Information) -> int:
-        return self._policy.action(info)
-
     def see(self, episode: Episode) -> None:
         from oldlight.kernels import augmented_q_learning as kernels
 
@@ -97,13 +89,6 @@ class AugmentedQLearning(Learner):
             room = self.table.room
             self.visits, self.left, self.now = grown(self.visits, room), grown(self.left, room), np.zeros(room)
             self.q = np.stack([grown(x, room) for x in self.q])
-
-    # -- what was learnt -------------------------------------------------------------------------------------------
-
-    def visited(self, info: Information, a: int) -> int:
-        """N(τ, a), over all times when pooled. (At the last time what is left of the queue is counted, not τ.)"""
-        i = self.table.cell(info)
-        return 0 if i < 0 else int(self.visits[i, a])
 
     # -- checkpoints -----------------------------------------------------------------------------------------------
 

@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from oldlight.checks import TooLarge
-from oldlight.learners.base import Setting
+from oldlight.learners.base import Learner, Setting
 from oldlight.learners.delayed_ucbvi import rewards_in_unit_interval
 from oldlight.machine import default_limit, format_bytes
 from oldlight.model.episode import Episode
@@ -129,6 +129,25 @@ class AugmentedTable:
         for i, g in enumerate(self.group[:n].tolist()):
             self.sibling[i] = self.newest[g]
             self.newest[g] = i
+
+
+class AugmentedLearner(Learner):
+    """What the learners on this table have in common: they act by a copy of its policy, and count visits of its cells."""
+
+    table: AugmentedTable
+    visits: Ints  # [cell, a]
+    _policy: TablePolicy
+
+    def policy(self) -> TablePolicy:
+        return self._policy
+
+    def act(self, info: Information) -> int:
+        return self._policy.action(info)
+
+    def visited(self, info: Information, a: int) -> int:
+        """N(τ, a), over all times when pooled. (At the last time what is left of the queue is counted, not τ.)"""
+        i = self.table.cell(info)
+        return 0 if i < 0 else int(self.visits[i, a])
 
 
 class _Groups:

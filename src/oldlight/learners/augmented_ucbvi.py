@@ -36,11 +36,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from oldlight import checks
-from oldlight.learners.augmented_table import AugmentedTable, grown
-from oldlight.learners.base import Learner, Setting
+from oldlight.learners.augmented_table import AugmentedLearner, AugmentedTable, grown
+from oldlight.learners.base import Setting
 from oldlight.model.episode import Episode
-from oldlight.model.information import Information
-from oldlight.model.policies import TablePolicy
 
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
@@ -49,7 +47,7 @@ Ints = NDArray[np.int64]
 _OUTCOMES = ("owner", "follow", "times", "link", "back")
 
 
-class AugmentedUCBVI(Learner):
+class AugmentedUCBVI(AugmentedLearner):
     """UCBVI on the augmented table; see the module's text.
 
     Parameters
@@ -105,12 +103,6 @@ class AugmentedUCBVI(Learner):
 
     # -- the three parts of an episode ------------------------------------------------------------------------------
 
-    def policy(self) -> TablePolicy:
-        return self._policy
-
-    def act(self, info: Information) -> int:
-        return self._policy.action(info)
-
     def see(self, episode: Episode) -> None:
         from oldlight.kernels import augmented_ucbvi as kernels
 
@@ -163,13 +155,6 @@ class AugmentedUCBVI(Learner):
         )
         self.values = np.stack([grown(x, room, np.nan) for x in self.values])
         self.after, self.queued = (np.stack([grown(x, room) for x in rows]) for rows in (self.after, self.queued))
-
-    # -- what was counted ------------------------------------------------------------------------------------------
-
-    def visited(self, info: Information, a: int) -> int:
-        """N(τ, a), over all times when pooled. (At the last time what is left of the queue is counted, not τ.)"""
-        i = self.table.cell(info)
-        return 0 if i < 0 else int(self.visits[i, a])
 
     # -- checkpoints -----------------------------------------------------------------------------------------------
 

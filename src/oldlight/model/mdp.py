@@ -33,12 +33,13 @@ from numpy.typing import ArrayLike, NDArray
 from oldlight import checks
 from oldlight.model import readers as tables
 from oldlight.model import span
+from oldlight.model.sources import Sources
 from oldlight.model.transitions import stored
 
 Floats = NDArray[np.float64]
 
 
-class TabularMDP:
+class TabularMDP(Sources):
     """A finite episodic MDP, validated and immutable.
 
     Parameters

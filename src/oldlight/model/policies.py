@@ -94,17 +94,14 @@ class TablePolicy:
     0
     """
 
+    @checks.renamed_keywords(chances="action_probabilities")
     def __init__(
         self,
         layout: Layout,
         actions: ArrayLike | None = None,
         *,
         action_probabilities: ArrayLike | None = None,
-        chances: ArrayLike | None = None,
     ) -> None:
-        if chances is not None:
-            checks.renamed("TablePolicy(chances=...)", "TablePolicy(action_probabilities=...)")
-            action_probabilities = chances
         if (actions is None) == (action_probabilities is None):
             raise ValueError("TablePolicy takes exactly one of actions and action_probabilities")
         self.layout = layout
@@ -150,7 +147,7 @@ class TablePolicy:
 
     def save(self, path: str | os.PathLike[str]) -> Path:
         """Write the table as one npz file."""
-        body = {"actions": self.actions} if self.actions is not None else {"chances": self.action_probabilities}
+        body = {name: x for name in ("actions", "action_probabilities") if (x := getattr(self, name)) is not None}
         sizes = np.array([self.layout.horizon, self.layout.n_states, self.layout.n_actions])
         kind = np.array("oldlight.TablePolicy")
         where = {"offset": self.layout.offset, "root": self.layout.root}

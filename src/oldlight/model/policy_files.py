@@ -14,6 +14,8 @@ from oldlight.model.information import Layout
 from oldlight.model.link_policy import KIND, LinkPolicy
 from oldlight.model.policies import BlackoutPolicy, TablePolicy
 
+RENAMED_MEMBER = "chances"  # action_probabilities, in files of before
+
 
 def load_policy(path: str | os.PathLike[str]) -> TablePolicy | BlackoutPolicy | LinkPolicy:
     """Read a policy that `save` wrote.
@@ -52,7 +54,8 @@ def load_policy(path: str | os.PathLike[str]) -> TablePolicy | BlackoutPolicy | 
         if "actions" in held:
             table = {"actions": held.array("actions", "iu", (None,))}
         else:
-            table = {"action_probabilities": held.array("chances", "f", (None, A))}
+            name = RENAMED_MEMBER if RENAMED_MEMBER in held else "action_probabilities"
+            table = {"action_probabilities": held.array(name, "f", (None, A))}
         size = len(next(iter(table.values())))
         for name, good in places(offset, root, S, A, size):
             if not good:

@@ -304,7 +304,8 @@ def theta_hat(theta: float, episodes: int, gamma: float, *, S: int, A: int, H: i
     >>> paper.theta_hat(0.5, 50, 0.1, S=2, A=2, H=3, D=2).holds
     True
     """
-    return _union("concentration of θ̂", theta, episodes, gamma, S, A, H, D, c, (H - 1) * S * A * D)
+    one = _leaves(theta, episodes, gamma, S * A * H, c * math.sqrt(D))
+    return _union("concentration of θ̂", one, (H - 1) * S * A * D, gamma)
 
 
 def p_hat(p: float, episodes: int, gamma: float, *, S: int, A: int, H: int, D: int, c: float = 1.0) -> Claim:
@@ -330,15 +331,17 @@ def p_hat(p: float, episodes: int, gamma: float, *, S: int, A: int, H: int, D: i
     >>> paper.p_hat(0.5, 50, 0.1, S=2, A=2, H=3, D=2).holds
     True
     """
-    return _union(
-        "concentration of p̂", p, episodes, gamma, S, A, H, D, c, (H - 1) * S * A * sum(A**m for m in range(D))
-    )
+    one = _leaves(p, episodes, gamma, S * A * H, c * math.sqrt(D))
+    return _union("concentration of p̂", one, (H - 1) * S * A * sum(A**m for m in range(D)), gamma)
 
 
-def _union(name: str, p: float, K: int, gamma: float, S: int, A: int, H: int, D: int, c: float, streams: int) -> Claim:
+def _leaves(p: float, K: int, gamma: float, pairs: int, c: float) -> float:
+    """P(|p̂ − p| > c·√(ι/n) for some n ≤ K), ι = log(pairs·K/γ)."""
     _checked(K, p, gamma)
-    wide = math.sqrt(D * math.log(S * A * H * K / gamma))
-    one = leaves_its_band(p, K, lambda n: c * wide / math.sqrt(n))
+    return leaves_its_band(p, K, lambda n: c * math.sqrt(math.log(pairs * K / gamma) / n))
+
+
+def _union(name: str, one: float, streams: int, gamma: float) -> Claim:
     left = min(1.0, streams * one)
     return Claim(name, left, gamma, left <= gamma * (1 + SLACK), {"one stream": one, "streams": streams})
 

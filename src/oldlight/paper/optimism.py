@@ -134,7 +134,7 @@ def optimism(
     def make() -> DelayedUCBVI:
         return DelayedUCBVI(c=c, bonus="hoeffding", **options)
 
-    return _claim("Lemma optimism", problem, make, watch, episodes, c, gamma, runs, seed)
+    return _claim("Lemma optimism", problem, make, watch, episodes=episodes, gamma=gamma, runs=runs, seed=seed)
 
 
 def optimism_missing(
@@ -202,7 +202,7 @@ def optimism_missing(
     def make() -> LossUCBVI:
         return LossUCBVI(c=c, clip=clip)
 
-    return _claim("Lemma optimism_missing", problem, make, watch, episodes, c, gamma, runs, seed)
+    return _claim("Lemma optimism_missing", problem, make, watch, episodes=episodes, gamma=gamma, runs=runs, seed=seed)
 
 
 def optimism_planning(
@@ -273,7 +273,7 @@ def optimism_planning(
     def make() -> OptimisticPlanning:
         return OptimisticPlanning(c=c, clip=clip)
 
-    claim = _claim("Algorithm 2, optimism", problem, make, watch, episodes, c, gamma, runs, seed)
+    claim = _claim("Algorithm 2, optimism", problem, make, watch, episodes=episodes, gamma=gamma, runs=runs, seed=seed)
     claim.detail["lowest Q^k − Q* from step h on alone"] = lowest_ahead[0]
     return claim
 
@@ -283,8 +283,8 @@ def _claim(
     problem: ImpairedMDP,
     make: Callable[[], Any],
     watch: Callable[[Any], tuple[Look, Look]],
+    *,
     episodes: int,
-    c: float,
     gamma: float,
     runs: int,
     seed: int,
@@ -314,7 +314,7 @@ def _claim(
     detail = {
         "runs": runs,
         "episodes": episodes,
-        "c": c,
+        "c": learner.c,
         "lowest Q^k − Q*": min(lows),
         "least share of Q^k below their clip at the end": min(belows),
     }

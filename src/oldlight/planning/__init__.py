@@ -24,6 +24,7 @@ from oldlight.planning.delay import (
     by_start,
     checked_layout,
 )
+from oldlight.planning.large_loss import plan_large_loss, too_many_corners
 from oldlight.planning.link_solution import planned_by_automaton, solve_link
 from oldlight.planning.q_values import q_values
 from oldlight.planning.solution import Solution, Work
@@ -99,6 +100,8 @@ def _solved(
     if seconds is not None:
         checks.positive("seconds", seconds)
     epsilon = checked_options(problem, tolerance, depth, max_bytes)
+    if depth is None and too_many_corners(problem):
+        return plan_large_loss(problem, epsilon, seconds, max_bytes, progress)
     if planned_by_automaton(problem, seconds) or (problem.loss is not None and depth is not None):
         return solve_link(
             problem, tolerance=epsilon, seconds=seconds, depth=depth, max_bytes=max_bytes, progress=progress

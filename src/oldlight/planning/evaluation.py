@@ -93,6 +93,16 @@ class Evaluation:
     def __float__(self) -> float:
         return self.value
 
+    def __str__(self) -> str:
+        """A small table."""
+        of = "information states" if self.exact else "episodes"
+        rows = {
+            "value": f"{self.value:.10g}" + ("" if self.exact else f" ± {self.half_width:.3g} (95%)"),
+            "exact": "yes" if self.exact else "no",
+            "found by": f"{self.method} of {self.size:,} {of}",
+        }
+        return drawing.facts("Evaluation", rows)
+
     def __repr__(self) -> str:
         how = "exact" if self.exact else f"± {self.half_width:.3g} (95%)"
         return f"Evaluation({self.value:.10g} {how}, by {self.method} of {self.size:,})"

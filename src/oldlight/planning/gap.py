@@ -14,7 +14,6 @@ the inequality does not always hold (docs/statements.md).
 
 from __future__ import annotations
 
-from collections.abc import Iterable
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
@@ -23,16 +22,15 @@ import numpy as np
 from numpy.typing import NDArray
 
 from oldlight import checks, drawing
-from oldlight.checks import TooLarge
-from oldlight.model.information import Information, current, settled_late
+from oldlight.model.information import current, settled_late
 from oldlight.model.policies import MarkovPolicy, Policy, TablePolicy
 from oldlight.model.problem import ImpairedMDP
 from oldlight.model.successors import all_successors
 from oldlight.planning import Solution, solve
 from oldlight.planning.evaluation import unimpaired, visits
+from oldlight.planning.hidden_visits import Measure, hidden_visits, refuse_size
 
 Floats = NDArray[np.float64]
-Measure = dict[Information, float]
 
 
 def rounding(problem: ImpairedMDP) -> float:
@@ -220,7 +218,7 @@ def proposition4(problem: ImpairedMDP, full: MarkovPolicy, executable: Policy, m
     of_exec: list[Measure] = []
     for reached in visits(problem, executable, max_states):
         if reached is None:
-            raise _too_many(max_states)
+            refuse_size(max_states)
         of_exec.append(reached)
     e1, e2 = np.zeros(H), np.zeros(H)
     for h in range(H):
@@ -231,94 +229,3 @@ def proposition4(problem: ImpairedMDP, full: MarkovPolicy, executable: Policy, m
             b = current(problem, info)
             e1[h] += float(b @ r.max(axis=1) - (b @ r).max()) * min(one[info], two[info])
     return Proposition4(e1, e2, float(e1.sum() + 2 * e2.sum()), of_full, of_exec)
-
-
-def hidden_visits(problem: ImpairedMDP, policy: MarkovPolicy, max_states: int) -> list[Measure]:
-    """ρ_h of a policy that acts on the true state: the law of what an impaired observer would know at each time h.
-
-    P(s_t, d_t) is carried forward; from each s_t the queues that the policy can produce are followed with the law of the
-    hidden state, so that  ρ_h(t, s, q, δ) = P(s_t = s, d_t = h−t−δ)·P(Δ_t ≥ δ | s, q1)·P(actions q from s_t = s on).
-    """
-    H, S, A, warmup = problem.horizon, problem.n_states, problem.n_actions, problem.warmup
-    law, seen = problem.law, problem.arrival_probability
-    measures: list[Measure] = [{} for _ in range(H)]
-    met = 0
-
-    def acts(t: int, b: Floats) -> Iterable[tuple[int, Floats]]:
-        """Each action taken at step t with the (unnormalised) law of s_t that goes with it."""
-        for a in range(A):
-            chosen = b / A if t < 0 else np.where(policy.actions[t] == a, b, 0.0)
-            if chosen.any():
-                yield a, chosen
-
-    def spread(t: int | None, s: int | None, b: Floats, weights: list[tuple[int, int, Floats]]) -> None:
-        """Follow every queue from step t (state law b); weights: (h, wait, probability given q1) of still knowing only t."""
-        nonlocal met
-        begin = 0 if t is None else t
-        level: dict[tuple[int, ...], Floats] = {(): b}
-        last = max((h for h, _, _ in weights), default=-1)
-        for h in range(begin, last + 1):
-            for when, waited, p in weights:
-                if when == h:
-                    for queue, vector in level.items():
-                        mass = float(vector.sum() * p[queue[0] if queue else 0])
-                        if mass > 0:
-                            info = Information(h, t, s, queue, waited)
-                            met += info not in measures[h]
-                            measures[h][info] = measures[h].get(info, 0.0) + mass
-            level = {
-                (*queue, a): problem.mdp.advanced(chosen, max(h, 0), a)
-                for queue, vector in level.items()
-                for a, chosen in acts(h, vector)
-            }
-            if met + len(level) > max_states:
-                raise _too_many(max_states)
-
-    if seen is not None:
-        b = problem.initial
-        unseen = np.cumprod(1.0 - seen)
-        spread(None, None, b, [(h, h + 1, np.full(A, unseen[h])) for h in range(H) if unseen[h] > 0])
-        for t in range(H):
-            lost = np.append(1.0, np.cumprod(1.0 - seen[t + 1 :]))
-            weights = [(t + j, j, np.full(A, seen[t] * lost[j])) for j in range(H - t) if lost[j] > 0]
-            if seen[t] > 0:
-                for s in np.flatnonzero(b).tolist():
-                    spread(t, s, b[s] * np.eye(S)[s], weights)
-            b = np.asarray(sum(problem.mdp.advanced(chosen, t, a) for a, chosen in acts(t, b)))
-        return measures
-
-    if warmup:
-        mu = problem.initial[:, None] * np.ones((1, 1))  # [s, d]: one column, the delay is the warm-up
-    else:
-        mu = np.zeros((S, law.longest_delay + 1))
-        mu[:, : len(law.first)] = problem.initial[:, None] * law.first[: law.longest_delay + 1]
-        later = [(h, h + 1, np.full(A, float(law.first[h + 1 :].sum()))) for h in range(H)]
-        spread(None, None, problem.initial, [x for x in later if x[2][0] > 0])
-    for t in range(-warmup, H):
-        risk = np.broadcast_to(law.at_step(law.at_risk, t), (S, A, law.at_risk.shape[-1]))
-        for s in range(S):
-            for column in np.flatnonzero(mu[s]).tolist():
-                d = warmup or column
-                if warmup:
-                    weights = [(t + d, 0, np.ones(A))] if 0 <= t + d < H else []
-                else:
-                    most = 0 if d >= law.longest_delay else min(law.longest_delay - d, risk.shape[-1] - 1)
-                    weights = [(t + d + w, w, risk[s, :, w]) for w in range(most + 1) if t + d + w < H]
-                spread(t, s, mu[s, column] * np.eye(S)[s], weights)
-        following = np.zeros_like(mu)
-        pmf = np.broadcast_to(law.at_step(law.interarrival, t), (S, A, law.interarrival.shape[-1]))
-        for column in range(mu.shape[1]):
-            for a, chosen in acts(t, mu[:, column]):
-                for k in range(1 if warmup else pmf.shape[-1]):
-                    p = np.ones(S) if warmup else pmf[:, a, k]
-                    to = 0 if warmup else min(column + k, law.longest_delay)
-                    following[:, to] += problem.mdp.advanced(chosen * p, max(t, 0), a)
-        mu = following
-    return measures
-
-
-def _too_many(max_states: int) -> TooLarge:
-    return TooLarge(
-        f"the visitation measures of Proposition 4 have more than {max_states:,} information states; raise max_states in "
-        "gap(problem, max_states=...), or take a shorter horizon or delay. The gap itself does not need them"
-    )

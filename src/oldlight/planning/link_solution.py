@@ -30,20 +30,18 @@ from oldlight.progress import progress_bar
 
 Floats = NDArray[np.float64]
 WALK = 20_000  # information states up to which values of a plan's policy are walked
-LARGE = 100_000  # information states just after an observation from which on loss is planned where the policy goes
 
 
 def planned_by_automaton(problem: ImpairedMDP, seconds: float | None = None) -> bool:
     """Is `problem` one for `LinkPlan`: no delay law, losses in bursts or together with random delays, or with a constant delay
-    where planning every corner (`oldlight.planning.loss`) is too much or may take limited time only?"""
+    where planning every corner (`oldlight.planning.loss`) may take limited time only?"""
     if not problem.has_delay_law:
         return True
     if problem.loss is None:
         return False
     if not problem.loss.independent or problem.law.constant is None:
         return True
-    corners = problem.horizon * problem.n_states * problem.n_actions ** min(problem.law.constant, problem.horizon)
-    return corners > LARGE or seconds is not None
+    return seconds is not None
 
 
 def solve_link(

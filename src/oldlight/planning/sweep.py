@@ -148,6 +148,11 @@ def sweep(
     Sweep
         `.gap`, shape (n,), and `.rows`.
 
+    Raises
+    ------
+    KeyboardInterrupt
+        On Ctrl-C, with the sweep over what was finished as its attribute `partial`.
+
     Examples
     --------
     >>> import oldlight as ol
@@ -175,4 +180,11 @@ def sweep(
     else:
         name, labels = "channel", list[Any](channels or [])
         links = labels
-    return Sweep(name, labels, [gap(ImpairedMDP(mdp, link, start=start), **options) for link in links], period_ms)
+    gaps: list[Gap] = []
+    try:
+        for link in links:
+            gaps.append(gap(ImpairedMDP(mdp, link, start=start), **options))
+    except KeyboardInterrupt as stopped:
+        stopped.partial = Sweep(name, labels[: len(gaps)], gaps, period_ms)  # type: ignore[attr-defined]
+        raise
+    return Sweep(name, labels, gaps, period_ms)

@@ -18,7 +18,7 @@ when two runs should agree. A task may have a function `refuse` of the problem a
                problem
     simulate   the paper's Monte-Carlo protocol (Section 6): the plan of somebody who sees everything and the best executable plan
                are each played for `episodes` episodes; their mean returns and the difference, with the exact values beside. Seeds
-               are the repetitions (the paper: 5 of 10,000). luck="independent" plays the two with separate draws, "paired" with
+               are the repetitions (the paper: 5 of 10,000). draws="independent" plays the two with separate draws, "paired" with
                the same ones: then the two differ only where they act differently.
 """
 
@@ -78,14 +78,14 @@ def evaluate(problem: ImpairedMDP, *, policy: str = "most_likely") -> dict[str, 
 
 
 def simulate(
-    problem: ImpairedMDP, seed: int, *, episodes: int = 10_000, luck: Literal["independent", "paired"] = "independent"
+    problem: ImpairedMDP, seed: int, *, episodes: int = 10_000, draws: Literal["independent", "paired"] = "independent"
 ) -> dict[str, Any]:
     from oldlight.planning.gap import gap as price
     from oldlight.simulation import simulate as play
 
-    checks.one_of("luck", luck, LUCKS)
+    checks.one_of("draws", draws, DRAWS)
     exact = price(problem)
-    other = seed if luck == "paired" else int(np.random.SeedSequence(seed).generate_state(1, np.uint64)[0])
+    other = seed if draws == "paired" else int(np.random.SeedSequence(seed).generate_state(1, np.uint64)[0])
     full = play(problem, exact.full_policy, episodes, seed=other)
     best = play(problem, exact.solution.policy, episodes, seed=seed)
     out: dict[str, Any] = {"full": full.mean, "impaired": best.mean, "gap": full.mean - best.mean}
@@ -95,12 +95,21 @@ def simulate(
 
 
 TASKS: dict[str, Task] = {"gap": gap, "solve": solve, "evaluate": evaluate, "simulate": simulate}
-LUCKS = ("independent", "paired")
+DRAWS = ("independent", "paired")
+RENAMED = {"simulate": {"luck": "draws"}}  # options of before: renamed, with a warning
 
 
 def task_of(name: str) -> Task:
     """A task by its name, or one's own as `module:function`."""
     return TASKS.get(name) or resolve(name, f"unknown task {name!r}{nearest(name, TASKS)}")
+
+
+def with_new_names(name: str, options: Mapping[str, Any]) -> dict[str, Any]:
+    """The options of a task, those by an old name under the new one, with a warning."""
+    new = RENAMED.get(name, {})
+    for old in new.keys() & options.keys():
+        checks.renamed(f"{old} of the task {name}", new[old])
+    return {new.get(key, key): value for key, value in options.items()}
 
 
 def takes(task: Task, option: str) -> bool:
@@ -114,7 +123,7 @@ def refuse_early(name: str, problem: Any, options: Mapping[str, Any]) -> None:
     if refuse is not None:
         refuse(problem, **options)
     if name == "simulate":
-        checks.one_of("luck", options.get("luck", "independent"), LUCKS)
+        checks.one_of("draws", options.get("draws", "independent"), DRAWS)
         checks.whole("episodes", options.get("episodes", 1), least=1)
     if name in ("gap", "solve"):
         from oldlight.planning import checked_options

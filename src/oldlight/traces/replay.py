@@ -296,7 +296,7 @@ class Player:
     def play(self, begins: Ints, seed: int, chunk: int) -> Played:
         """The episodes that begin at these places."""
         problem, H, n = self.problem, self.problem.horizon, len(begins)
-        luck, choice = (
+        moves, choice = (
             np.random.Generator(np.random.SFC64(np.random.SeedSequence(seed, spawn_key=(chunk, purpose)))).random(
                 (H, n)
             )
@@ -305,13 +305,13 @@ class Player:
         view = self.view(begins)
         states, actions = np.zeros((2, H, n), dtype=np.int64)
         returns = np.zeros(n)
-        states[0] = np.searchsorted(self.first, luck[0], side="right")
+        states[0] = np.searchsorted(self.first, moves[0], side="right")
         for h in range(H):
             actions[h] = self._choose(h, view, begins, states, actions, choice[h])
             returns += problem.mdp.rewards[h][states[h], actions[h]]
             if h + 1 < H:
                 i, pair = min(h, len(self.cumulative) - 1), states[h] * problem.n_actions + actions[h]
-                k = (self.cumulative[i, pair] <= luck[h + 1][:, None]).sum(axis=1)
+                k = (self.cumulative[i, pair] <= moves[h + 1][:, None]).sum(axis=1)
                 states[h + 1] = self.index[i, pair, np.minimum(k, self.index.shape[2] - 1)]
         step = np.arange(H)[:, None]
         return Played(returns, states, actions, step + self.late[begins[None, :] + step], view.guessed)

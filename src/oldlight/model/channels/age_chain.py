@@ -22,7 +22,7 @@ class AgeChain(AgeLink):
     Parameters
     ----------
     kernel : array_like, shape (M + 1, ≥ M + 2), or list of rows of growing length
-        kernel[m][k] = P(next age = k) for k = 0..m, kernel[m][m + 1] = P(nothing newer), zeros after it. Beyond the last row the ages 0..M
+        `kernel[m][k]` = P(next age = k) for k = 0..m, `kernel[m][m + 1]` = P(nothing newer), zeros after it. Beyond the last row the ages 0..M
         keep their probabilities, and the last entry is that of nothing newer.
     first : array_like or {age: probability}, optional
         pmf of the link's age at time 0. Age 0, the default: s_0 is seen at once. Age m ≥ 1: nothing of this episode is seen, and the

@@ -1,0 +1,107 @@
+"""Planning under loss where there are too many corners to search each of them: bounds by products, pass after pass, then the search.
+
+`oldlight.planning.informed` has the bounds. Passes go on until upper − lower is at most the tolerance, or time is up, or a pass gains little;
+what is left is closed by the search that every link has (`oldlight.planning.link_solution`), which begins anew and may take long: `seconds`
+and Ctrl-C end it, and the best policy of all is kept. At every moment lower ≤ optimum ≤ upper, and the policy earns the lower value.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from dataclasses import replace
+
+import numpy as np
+
+from oldlight.checks import TooLarge
+from oldlight.model.problem import ImpairedMDP
+from oldlight.planning.informed import InformedBounds
+from oldlight.planning.link_solution import solve_link
+from oldlight.planning.search import CLOSED, magnitude
+from oldlight.planning.solution import Solution, Work
+from oldlight.progress import progress_bar
+
+LARGE = 100_000  # information states just after an observation from which on loss is planned so
+PASSES = 6
+LITTLE = 0.9  # a pass that leaves more than this share of the gap is the last
+
+Progress = bool | Callable[[int, int], None] | None
+
+
+def too_many_corners(problem: ImpairedMDP) -> bool:
+    """Is loss, alone or with a constant delay, to be planned here?"""
+    if not problem.has_delay_law or problem.loss is None:
+        return False
+    if not problem.loss.independent or problem.law.constant is None:
+        return False
+    corners = problem.horizon * problem.n_states * problem.n_actions ** min(problem.law.constant, problem.horizon)
+    return bool(corners > LARGE)
+
+
+def plan_large_loss(
+    problem: ImpairedMDP, tolerance: float, seconds: float | None, max_bytes: int | None, progress: Progress
+) -> Solution:
+    """The best policy found and its certificate; see `oldlight.solve`."""
+    began = time.perf_counter()
+    rounding = CLOSED * magnitude(problem.mdp)
+
+    def left() -> float:
+        return np.inf if seconds is None else seconds - (time.perf_counter() - began)
+
+    try:
+        bounds = InformedBounds(problem, max_bytes)
+    except TooLarge:
+        return solve_link(
+            problem, tolerance=tolerance, seconds=seconds, depth=None, max_bytes=max_bytes, progress=progress
+        )
+    found: Solution | None = None
+    try:
+        with progress_bar(progress, "planning") as callback:
+            gap = np.inf
+            while bounds.passes < PASSES:
+                last = gap
+                bounds.run(max(tolerance / problem.horizon / 2, rounding), left(), callback)
+                gap = bounds.upper - bounds.lower
+                found = _solution(problem, bounds, rounding, time.perf_counter() - began)
+                if gap <= max(tolerance, rounding) or left() <= 0 or gap > LITTLE * last:
+                    break
+        if gap > max(tolerance, rounding) and left() > 0:
+            assert found is not None
+            found = _searched(found, tolerance, None if seconds is None else left(), max_bytes, progress)
+    except KeyboardInterrupt as stopped:
+        stopped.partial = _better(found, getattr(stopped, "partial", None))  # type: ignore[attr-defined]
+        raise
+    assert found is not None
+    return replace(found, work=replace(found.work, seconds=time.perf_counter() - began))
+
+
+def _searched(
+    found: Solution, tolerance: float, seconds: float | None, max_bytes: int | None, progress: Progress
+) -> Solution:
+    """What the search makes of the rest."""
+    try:
+        other = solve_link(
+            found.problem, tolerance=tolerance, seconds=seconds, depth=None, max_bytes=max_bytes, progress=progress
+        )
+    except TooLarge:
+        return found
+    best = _better(found, other)
+    assert best is not None
+    return best
+
+
+def _better(found: Solution | None, other: Solution | None) -> Solution | None:
+    """The better policy of the two, with both upper bounds."""
+    if found is None or other is None:
+        return found if other is None else other
+    best = found if found.lower >= other.lower else other
+    upper = max(min(found.upper, other.upper), best.lower)
+    return replace(best, upper=upper, exact=found.exact or other.exact)
+
+
+def _solution(problem: ImpairedMDP, bounds: InformedBounds, rounding: float, seconds: float) -> Solution:
+    exact = bounds.upper - bounds.lower <= rounding
+    work = Work(bounds.U * bounds.S * bounds.Q + bounds.laws, seconds, bounds.bytes)
+    upper = bounds.lower if exact else max(bounds.upper, bounds.lower)
+    lower = bounds.lower
+    return Solution(problem, lower, bounds.policy(), lower, upper, exact, bounds.low_by_start, work, bounds.q)

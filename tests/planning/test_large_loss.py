@@ -1,0 +1,120 @@
+"""Bounds by products under loss: they hold, their policy earns the lower one, and they close; against the planner that solves every corner."""
+
+from __future__ import annotations
+
+from importlib.util import find_spec
+from typing import Any
+
+import numpy as np
+import pytest
+
+import oldlight as ol
+from oldlight.planning import large_loss
+from oldlight.planning.informed import InformedBounds
+from oldlight.planning.large_loss import plan_large_loss
+from oldlight.planning.loss import blackout_values, plan_loss
+
+
+def small(seed: int) -> ol.ImpairedMDP:
+    """A random process, stationary or not, behind loss, late or not, with late actions or without."""
+    rng = np.random.default_rng(seed)
+    S, A, H = 4, int(rng.integers(2, 4)), int(rng.integers(1, 6))
+    shape = (S, A) if rng.random() < 0.5 else (H, S, A)
+    P = rng.dirichlet(np.ones(S) * 0.5, size=shape)
+    if rng.random() < 0.3:
+        P = np.eye(S)[rng.integers(S, size=shape)]  # certain and sparse
+    mdp = ol.TabularMDP(P, rng.normal(size=shape), horizon=H, initial=rng.dirichlet(np.ones(S)))
+    d = int(rng.integers(0, 3))
+    rate = rng.random(H) if d == 0 and rng.random() < 0.3 else float(rng.random())
+    link: Any = ol.Loss(rate=rate) if d == 0 else ol.Lossy(ol.ConstantDelay(d), rate=rate)
+    return ol.ImpairedMDP(mdp, link, actuation=int(rng.random() < 0.3))
+
+
+@pytest.mark.parametrize("seed", range(60))
+def test_bounds_hold_close_and_are_earned(seed: int) -> None:
+    problem = small(seed)
+    best = plan_loss(problem, 0.0, None, False).value
+    bounds = InformedBounds(problem)
+    for _ in range(problem.horizon + 1):
+        bounds.run(0.0)
+        assert bounds.lower - 1e-12 <= best <= bounds.upper + 1e-12
+        starts = blackout_values(problem, bounds.policy())
+        assert np.allclose(starts, bounds.low_by_start, atol=1e-12)
+        assert float(problem.initial @ starts) == pytest.approx(bounds.lower, abs=1e-12)
+    assert bounds.upper - best < 1e-10  # every level was looked at
+    assert best - bounds.lower < 1e-10  # every plan was kept
+
+
+@pytest.mark.parametrize("seed", range(20))
+def test_values_of_actions_are_those_of_the_exact_planner(seed: int) -> None:
+    """Where all plans are kept, q is exact at every information state of a short walk."""
+    problem = small(seed)
+    exact, bounds = plan_loss(problem, 0.0, None, False), InformedBounds(problem)
+    for _ in range(problem.horizon + 1):
+        bounds.run(0.0)
+    assert problem.law.constant is not None
+    infos = [ol.Information.nothing_seen(())]
+    t = problem.horizon - 1 - problem.law.constant - problem.actuation
+    if t >= 0 and not problem.actuation:
+        infos.append(ol.Information.seen(t, 1, (0,) * problem.law.constant))
+    for info in infos:
+        want, got = exact.q(info), bounds.q(info)
+        assert (got <= want + 1e-10).all()
+        assert got.max() == pytest.approx(want.max(), abs=1e-10)
+
+
+def test_solve_takes_this_way_where_there_are_many_corners(monkeypatch: pytest.MonkeyPatch) -> None:
+    problem = ol.ImpairedMDP(ol.instances.sensing_chain(0.8), "constant:1+loss:0.2")
+    exact = ol.solve(problem)
+    monkeypatch.setattr(large_loss, "LARGE", 10)
+    for tolerance in (0.3, 1e-3, 0.0):
+        found = ol.solve(problem, tolerance=tolerance)
+        assert found.lower - 1e-10 <= exact.value <= found.upper + 1e-10
+        assert found.upper - found.lower <= max(tolerance, 1e-10)
+        assert ol.evaluate(problem, found.policy).value == pytest.approx(found.lower, abs=1e-10)
+    timed = ol.solve(problem, seconds=1e-6)
+    assert timed.lower <= exact.value + 1e-10 <= timed.upper + 2e-10
+    assert type(timed.policy) is ol.BlackoutPolicy
+
+
+def test_an_interrupted_plan_carries_its_bounds(monkeypatch: pytest.MonkeyPatch) -> None:
+    problem = ol.ImpairedMDP(ol.instances.sensing_chain(0.8), "loss:0.5")
+    exact = ol.solve(problem)
+    calls = 0
+
+    def stop(done: int, total: int) -> None:
+        nonlocal calls
+        calls += 1
+        if calls == stop_at:
+            raise KeyboardInterrupt
+
+    for stop_at in (3, 14, 25):  # in the first pass, the second, the third
+        calls = 0
+        with pytest.raises(KeyboardInterrupt) as stopped:
+            plan_large_loss(problem, 0.0, None, None, stop)
+        known = stopped.value.partial  # type: ignore[attr-defined]
+        if stop_at == 3:
+            assert known is None
+            continue
+        assert known.lower <= exact.value + 1e-10 <= known.upper + 2e-10
+        assert ol.evaluate(problem, known.policy).value == pytest.approx(known.lower, abs=1e-10)
+
+
+def test_too_little_memory_is_refused_before_work() -> None:
+    with pytest.raises(ol.TooLarge, match="raise max_bytes"):
+        InformedBounds(ol.ImpairedMDP(ol.instances.sensing_chain(0.8), "loss:0.5"), max_bytes=1000)
+
+
+@pytest.mark.slow
+@pytest.mark.skipif(find_spec("icu_sepsis") is None, reason="icu-sepsis is not installed")
+def test_icu_sepsis_with_a_tenth_lost() -> None:
+    """Three steps of it; H = 20 is in docs/icu.md. Between what is earned with everything lost and with nothing lost."""
+    mdp = ol.instances.icu_sepsis(horizon=3)
+    found = ol.solve(ol.ImpairedMDP(mdp, "loss:0.1"), tolerance=1e-3)
+    assert found.upper - found.lower <= 1e-3
+    V = np.zeros(mdp.n_states)
+    for _ in range(3):
+        V = (mdp.rewards[0] + mdp.transitions[0] @ V).max(axis=1)
+    assert found.upper <= float(mdp.initial @ V)
+    assert isinstance(found.policy, ol.BlackoutPolicy)
+    assert float(mdp.initial @ blackout_values(found.problem, found.policy)) == pytest.approx(found.lower, abs=1e-12)

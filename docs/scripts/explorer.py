@@ -1,7 +1,7 @@
 """The explorer in the documentation: its picture, and one exported page.
 
 python docs/scripts/explorer.py picture docs/explorer.png     a real page in headless Chromium, light, 1,300 pixels wide
-python docs/scripts/explorer.py page site/explorer.html       the sensing chain, without a server
+python docs/scripts/explorer.py page docs/explorer/sensing_chain.html      the sensing chain, without a server
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ import subprocess
 import sys
 from pathlib import Path
 
-VIEW = "?delay=2&loss=10&target=70&seed=12&step=6"
+VIEW = "?delay=1&loss=10&target=50&seed=12&step=6"
 SIZE = {"width": 1300, "height": 800}
 COLOURS = 160
 
@@ -36,6 +36,12 @@ def picture(target: Path) -> None:
             page = browser.new_page(viewport=SIZE, color_scheme="light")
             page.goto(found[0] + VIEW)
             page.wait_for_selector("html[data-drawn]", state="attached", timeout=300_000)
+            page.locator("#delay-range").press(
+                "ArrowRight"
+            )  # a move of the slider, so that nothing is planned for the first time
+            while not page.evaluate("Old.page.settled"):
+                page.wait_for_timeout(100)
+            page.evaluate("document.activeElement.blur()")
             page.wait_for_timeout(500)
             shot = page.screenshot()
             browser.close()

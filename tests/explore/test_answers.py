@@ -11,6 +11,7 @@ import numpy as np
 import pytest
 
 import oldlight as ol
+from oldlight.explore import answers
 from oldlight.explore.answers import Desk, actions_seen
 from oldlight.explore.menu import Menu, menu_of
 from oldlight.explore.positions import position_of, problem_at
@@ -34,6 +35,14 @@ POSITIONS: list[dict[str, Any]] = [
 @pytest.fixture(scope="module")
 def menu() -> Menu:
     return menu_of(CHAIN)
+
+
+@pytest.fixture(autouse=True)
+def patient(monkeypatch: pytest.MonkeyPatch) -> None:
+    """However slow the machine, every plan comes to its end."""
+    monkeypatch.setattr(answers, "POINT", 600.0)
+    monkeypatch.setattr(answers, "LONG", 600.0)
+    monkeypatch.setattr(answers, "CURVE_SECONDS", 600.0)
 
 
 def answer(menu: Menu, position: dict[str, Any], *parts: str, **more: Any) -> dict[str, dict[str, Any]]:

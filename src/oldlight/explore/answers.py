@@ -35,13 +35,13 @@ from oldlight.planning.requirement import requirement
 from oldlight.simulation.episodes import Simulation, simulate
 
 Report = Callable[[dict[str, Any]], None]
-QUICK, LONG, POINT = 0.08, 8.0, 0.5  # seconds
+QUICK, LONG, POINT = 0.06, 8.0, 0.5  # seconds
 FEW = 2_000  # information states just after an observation up to which a plan under loss is made to its end
 PATIENCE = 0.15  # seconds before a progress report, and between two
 REMEMBERED = 8  # plans, and
 NUMBERS = 5_000  # values of positions
 MAP_DELAYS = tuple(range(7))
-MAP_LOSSES = (0, 5, 10, 20, 30, 40, 50, 60, 70, 80)
+MAP_LOSSES = (0, 5, 10, 20, 30, 40, 50, 60, 70, 80, 90)
 ONE_MORE = {"delay": 1, "jitter": 1, "loss": 1, "burst": 1, "period": 1}
 POLICY_STATES = 60  # rows of the picture of the policy: those that are seen most
 CURVE_SECONDS = 20.0

@@ -76,7 +76,8 @@
     list.replaceChildren(...part.rows.map((row) => {
       const item = document.createElement("li");
       item.innerHTML = `<b></b> <span></span>`;
-      item.querySelector("b").textContent = cost(row.cost / (row.by ?? 1));
+      const by = row.by ?? 1, loose = row.high - row.low > 0.02 * Math.abs(row.cost) + 1e-9; // the bounds have not met: say between what
+      item.querySelector("b").textContent = loose ? `${cost(row.high / by)} to ${cost(row.low / by)}` : cost(row.cost / by);
       item.querySelector("span").textContent = `per ${words[row.name]}`;
       return item;
     }));

@@ -129,7 +129,7 @@
       const marks = [a === now.action ? "optimum" : "", a === other ? Old.choices.BESIDE[view.beside] : ""].filter(Boolean).join(" · ");
       if (marks) svg.append(el("text", { x: width - 2, y: y + 16, "text-anchor": "end", "font-size": 11.5, class: "soft" }, marksAt ? `◂ ${marks}` : `${a === now.action ? "●" : ""}${a === other ? "○" : ""}`));
     });
-    svg.append(el("text", { x: marksAt ? left : 2, y: height - 3, "font-size": 11.5, class: "soft" }, known.length ? `reward of the steps left${marksAt ? "" : `; ● optimum, ○ ${Old.choices.BESIDE[view.beside]}`}` : "the plan's link cannot lead here"));
+    svg.append(el("text", { x: marksAt ? left : 2, y: height - 3, "font-size": 11.5, class: "soft" }, known.length ? (marksAt ? "expected reward of the steps left" : `● optimum, ○ ${Old.choices.BESIDE[view.beside]}`) : "the plan's link cannot lead here"));
     $("q").replaceChildren(svg);
   }
 

@@ -31,6 +31,7 @@ import oldlight as ol
 from augmented import augment
 from controller import controller_latency
 from envs import environments
+from forever import forever
 from oldlight.machine import thread_count
 
 Row = dict[str, Any]
@@ -411,6 +412,7 @@ SECTIONS: dict[str, Callable[[bool], Iterator[Row]]] = {
     "controller": controller_latency,
     "environments": environments,
     "start-up": start_up,
+    "for ever: discounted, beside policy iteration on the written-out model": forever,
 }
 
 

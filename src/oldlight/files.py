@@ -24,7 +24,7 @@ import os
 import stat
 import tomllib
 import zipfile
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -39,6 +39,7 @@ LONGEST_TABLE = 2**30  # bytes of a table of measurements or transitions
 PIECE = 2**20  # bytes that may be read of an archive at once; its directory is one piece
 LONGEST_WORDS = PIECE // 4  # characters of a text in an npz file
 MOST_DEFLATE_GAINS = 1032  # 258 bytes for two bits
+UTF_16 = (b"\xff\xfe", b"\xfe\xff")  # the first bytes of such a text
 
 Shape = tuple[int | None, ...]
 
@@ -136,15 +137,26 @@ def _shallow(value: Any) -> Any:
 
 
 def read_text(
-    path: str | os.PathLike[str], what: str = "file of text in UTF-8", *, most: int = LONGEST_TABLE, pipes: bool = True
+    path: str | os.PathLike[str],
+    what: str = "file of text in UTF-8",
+    *,
+    most: int = LONGEST_TABLE,
+    pipes: bool = True,
+    other: Callable[[str], bool] | None = None,
 ) -> str:
-    """A text in UTF-8, of at most so many bytes. `pipes`: what is not a regular file is read too."""
+    """A text in UTF-8, of at most so many bytes. `pipes`: what is not a regular file is read too. With `other` it may be in UTF-16 (by its
+    mark), or, where other(text) says so, in a code of one byte for each letter, in which letters beyond ASCII may come out wrong."""
     with reading(path, what):
         with open(path if pipes else _opened(path), "rb") as stream:
             data = stream.read(most + 1)
         if len(data) > most:
             raise ValueError(f"it has more than {machine.format_bytes(most)}")
-        return data.decode("utf-8-sig")
+        try:
+            return data.decode("utf-16" if other is not None and data[:2] in UTF_16 else "utf-8-sig")
+        except UnicodeDecodeError:
+            if other is None or data[:2] in UTF_16 or not other(data.decode("latin-1")):
+                raise
+            return data.decode("latin-1")
 
 
 def read_json(path: str | os.PathLike[str], what: str) -> Any:

@@ -10,7 +10,7 @@ import pytest
 from scipy.stats import chi2
 
 import oldlight as ol
-from oldlight.model.link_information import ages_of
+from oldlight.model.link_information import NodeFollower, ages_of
 from oldlight.planning import heuristics
 from oldlight.planning.link_plan import LinkPlan
 from oldlight.planning.link_solution import QValues
@@ -98,6 +98,38 @@ def known(arrivals: Any, states: Any, actions: Any, h: int) -> tuple[Any, ...]:
     seen = [i for i in range(h + 1) if 0 <= arrivals[i] <= h]
     t = seen[-1] if seen else None
     return t, None if t is None else int(states[t]), tuple(actions[t or 0 : h].tolist())
+
+
+def sure_start(seed: int, channel: Any) -> ol.ImpairedMDP:
+    """A process with few successors that begins in state 0, as everybody knows."""
+    rng = np.random.default_rng([seed, 92])
+    P = rng.dirichlet(np.ones(2), size=(5, 2, 2)) * (rng.random((5, 2, 2, 2)) > 0.4)
+    P[P.sum(axis=-1) == 0] = [0.5, 0.5]
+    R = rng.normal(size=(5, 2, 2)) + np.eye(2)
+    return ol.ImpairedMDP(ol.TabularMDP(P / P.sum(axis=-1, keepdims=True), R, horizon=5, initial=[1.0, 0.0]), channel)
+
+
+@pytest.mark.parametrize(
+    ("channel", "seeds"),
+    [
+        (ol.PacketChannel([0.2, 0.3, 0.5], lost=0.5), range(10)),
+        (ol.HiddenLink([[0.8, 0.2], [0.4, 0.6]], [[0.0, 0.5], [0.1, 0.3]]), (19, 133, *range(8))),
+    ],
+    ids=["packets", "hidden"],
+)
+def test_a_start_that_is_certain(channel: Any, seeds: Any) -> None:
+    """The policy earns what the plan says while nothing has been seen and the first state is known all the same; so does a controller."""
+    for seed in seeds:
+        problem = sure_start(seed, channel)
+        plan = ol.solve(problem)
+        assert abs(float(ol.evaluate(problem, plan.policy)) - plan.value) < TOLERANCE, seed
+        controller, follower = ol.Controller(problem, plan.policy), NodeFollower(problem.automaton)  # type: ignore[arg-type]
+        queue: tuple[int, ...] = ()
+        controller.reset()
+        for h in range(5):
+            info = ol.LinkInformation(h, problem.automaton.nodes[follower.hear([])], None, None, queue)
+            queue = (*queue, controller.act())
+            assert queue[-1] == plan.policy.action(info), (seed, h)  # type: ignore[attr-defined]
 
 
 @pytest.mark.parametrize("channel", LINKS.values(), ids=LINKS)

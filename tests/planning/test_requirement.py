@@ -141,6 +141,17 @@ def test_holding_an_action_is_repeating_it(n: int, seed: int) -> None:
         assert earned[0] == pytest.approx(earned[1], abs=CLOSE)
 
 
+def test_a_process_may_have_full_and_sparse_steps() -> None:
+    """Held over steps that n does not divide, the last step has fewer successors than the others; two planners agree on it."""
+    rng = np.random.default_rng(0)
+    P = rng.dirichlet(np.ones(9), size=(5, 9, 2))
+    P[4] = np.eye(9)[:, None]
+    mdp = ol.TabularMDP(P, rng.random((5, 9, 2)), horizon=5)
+    one, two = (ol.solve(ol.ImpairedMDP(mdp, link)) for link in ("constant:1", ol.PacketChannel({1: 1.0})))
+    assert one.exact
+    assert one.value == pytest.approx(two.value, abs=CLOSE)
+
+
 # -- the requirement -----------------------------------------------------------------------------------------------------
 
 ASKED: list[tuple[str, dict[str, float], dict[str, Any]]] = [

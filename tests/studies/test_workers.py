@@ -94,10 +94,10 @@ def test_other_processes_of_the_caller_are_left_alone() -> None:
 
     try:
         with pytest.raises(KeyboardInterrupt) as stop:
-            learn_seeds(PROBLEM, DelayedUCBVI, 20_000, seeds=range(3), workers=2, every=1000, progress=interrupt)
+            learn_seeds(PROBLEM, DelayedUCBVI, 10**6, seeds=range(3), workers=2, every=10**5, progress=interrupt)
         assert mine.is_alive()
         assert 1 <= len(stop.value.partial) <= 2
-        assert all(run.interrupted and run.done < 20_000 for run in stop.value.partial)
+        assert all(run.interrupted and run.done < 10**6 for run in stop.value.partial)
         assert max(run.done for run in stop.value.partial) > 0
     finally:
         mine.kill()

@@ -29,8 +29,48 @@ a : [1], timed out (10.0 avg, 50% loss)
 [1700000001.020] b : [1], 84 bytes, 20.0 ms (20.0 avg, 0% loss)
 [1700000002.030] a : [2], 84 bytes, 30.0 ms (20.0 avg, 33% loss)
 """
+GERMAN = """
+Ping wird ausgeführt für 10.0.0.1 mit 32 Bytes Daten:
+Antwort von 10.0.0.1: Bytes=32 Zeit=12ms TTL=57
+Zeitüberschreitung der Anforderung.
+Antwort von 10.0.0.1: Bytes=32 Zeit<1ms TTL=57
+Antwort von 10.0.0.7: Zielhost nicht erreichbar.
+
+Ping-Statistik für 10.0.0.1:
+    Pakete: Gesendet = 4, Empfangen = 2, Verloren = 2
+    (50% Verlust),
+Ca. Zeitangaben in Millisek.:
+    Minimum = 0ms, Maximum = 12ms, Mittelwert = 6ms
+"""
+FRENCH = """
+Envoi d'une requête 'Ping'  10.0.0.1 avec 32 octets de données :
+Délai d'attente de la demande dépassé.
+Réponse de 10.0.0.1 : octets=32 temps=12 ms TTL=57
+Délai d'attente de la demande dépassé.
+
+Statistiques Ping pour 10.0.0.1:
+    Paquets : envoyés = 3, reçus = 1, perdus = 2 (perte 66%),
+"""
+IPV6 = """
+Pinging example.org [2606:2800:220:1::1] with 32 bytes of data:
+Reply from 2606:2800:220:1::1: time=12ms
+Request timed out.
+Reply from 2606:2800:220:1::1: time<1ms
+"""
+LINUX_GERMAN = """PING h (10.0.0.9) 56(84) Bytes an Daten.
+64 Bytes von 10.0.0.9: icmp_seq=1 ttl=64 Zeit=12,5 ms
+64 Bytes von 10.0.0.9: icmp_seq=3 ttl=64 Zeit=9,0 ms
+
+--- h ping-Statistik ---
+4 Pakete übertragen, 2 empfangen, 50% Paketverlust, Zeit 60ms
+rtt min/avg/max/mdev = 9,0/10,7/12,5/1,7 ms
+"""
 TEXTS = {  # name: (text, delays, sending times since the first or None)
     "Windows": (WINDOWS, [12, NAN, 1, NAN, 2000, NAN], [0, 1000, 5000, 6000, 10000, 12000]),
+    "Windows, in German": (GERMAN, [12, NAN, 1, NAN], [0, 1000, 5000, 6000]),
+    "Windows, in French": (FRENCH, [NAN, 12, NAN], [0, 4000, 5000]),
+    "Windows, IPv6": (IPV6, [12, NAN, 1], [0, 1000, 5000]),
+    "Linux, in German": (LINUX_GERMAN, [12.5, NAN, 9, NAN], [0, 20, 40, 60]),
     "fping -C": ("host : 12.3 - 9.5\n", [12.3, NAN, 9.5], [0, 1000, 2000]),
     "blanks, delay(ms) in the header": (
         "pub_time(ms) sub_time(ms) delay(ms) v(m/s)\n100 112 12 3.5 \n150 155 5 3.5 \n",
@@ -46,6 +86,11 @@ TEXTS = {  # name: (text, delays, sending times since the first or None)
         [0, 50],
     ),
     "bracketed times": ("sent,rtt_ms\n[1700000000.0],7\n[1700000000.1],8\n", [7, 8], [0, 100]),
+    "bracketed dates between blanks": (
+        "sent delay_ms\n[2024-05-01 12:00:00.000] 7\n[2024-05-01 12:00:00.100] lost\n",
+        [7, NAN],
+        [0, 100],
+    ),
     "a clock beside a delay": ("timestamp_s,rtt_ms\n10,7\n11,8\n", [7, 8], [0, 1000]),
     "ping with dates": (
         "[2024-05-01 12:00:00.012] 64 bytes from h: icmp_seq=1 ttl=57 time=12 ms\n"
@@ -71,6 +116,41 @@ def test_formats(name: str, tmp_path: Path) -> None:
     if sent is not None and trace.sent_ms is not None:
         assert np.allclose(trace.sent_ms - trace.sent_ms[0], sent, atol=1e-2)
     assert trace.session.max() == 0
+
+
+def test_codes_of_windows(tmp_path: Path) -> None:
+    """PowerShell writes UTF-16, the older console a code of its own; nothing else is read that is not UTF-8."""
+    for text, lost in ((WINDOWS, 3), (GERMAN, 2)):
+        for code in ("utf-8", "utf-8-sig", "utf-16", "cp1252", "cp850"):
+            path = tmp_path / "ping.txt"
+            path.write_bytes(text.encode(code))
+            assert int(read_trace(path).lost.sum()) == lost, code
+    path.write_bytes("sent_ms,delay_ms,größe\n0,5,1\n20,6,1\n".encode("cp1252"))
+    with pytest.raises(ol.UnreadableFile, match="not a file of text in UTF-8"):
+        read_trace(path)
+    path.write_bytes("sent_ms\tdelay_ms\n0\t5\n20\t6\n".encode("utf-16"))
+    assert same(read_trace(path).delay_ms, [5, 6])
+
+
+def test_windows_sessions_are_kept_apart(tmp_path: Path) -> None:
+    trace = read(tmp_path, GERMAN + GERMAN + WINDOWS)
+    assert np.bincount(trace.session).tolist() == [4, 4, 6]
+    assert int(trace.lost.sum()) == 2 + 2 + 3
+    nothing = "\n".join(line for line in GERMAN.splitlines() if "Zeit=" not in line and "Zeit<" not in line)
+    nothing = nothing.replace("Gesendet = 4, Empfangen = 2, Verloren = 2", "Gesendet = 2, Empfangen = 0, Verloren = 2")
+    trace = read(tmp_path, nothing)
+    assert (len(trace), trace.loss_rate) == (2, 1.0)
+
+
+def test_one_is_not_several(tmp_path: Path) -> None:
+    rows = [f"{20 * i},5" for i in range(40) if i not in (7, 8)]
+    assert read(tmp_path, "\n".join(["sent_ms,delay_ms", *rows])).notes == (
+        "1 hole of 0.06 s in the sending times: 2 messages in it, taken for lost",
+    )
+    stopped = read(tmp_path, "\n".join(["sent_ms,delay_ms", *rows]), holes="stop")
+    assert stopped.notes == ("1 hole of 0.06 s in the sending times: taken for a stop of the log",)
+    with pytest.raises(ValueError, match="1 message; expected at least two"):
+        read(tmp_path, "sent_ms,delay_ms\n0,5\n")
 
 
 def test_fping_has_a_session_for_each_host(tmp_path: Path) -> None:
@@ -127,7 +207,7 @@ def test_json_lines_with_two_clocks(tmp_path: Path) -> None:
     assert trace.sent_ms is not None
     assert np.allclose(trace.sent_ms - trace.sent_ms[0], [0, 500, 1000, 1500, 2000], atol=1e-3)
     assert trace.notes[0].startswith(
-        "1 messages seem to arrive before they were sent, by up to 2 ms: two clocks. 2 ms were added"
+        "1 message seems to arrive before it was sent, by up to 2 ms: two clocks. 2 ms were added"
     )
     stamped = [
         {"header": {"stamp": {"sec": 10 + i, "nanosec": 5}}, "received_ns": (10 + i) * 10**9 + 3_000_005}

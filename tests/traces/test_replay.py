@@ -148,6 +148,19 @@ def test_blocks_by_hand() -> None:
     assert half_width == pytest.approx(student.ppf(0.975, 8) * np.sqrt(9 / 8 * (sums**2).sum()) / 18, rel=1e-12)
 
 
+def test_the_interval_is_that_of_resampled_recordings() -> None:
+    """Blocks of the recording drawn with replacement, again and again: the spread of the mean is that of the closed form."""
+    rng, length, B = np.random.default_rng(5), 4, 12
+    returns = np.repeat(rng.normal(size=B), length) + 0.1 * rng.normal(size=B * length)
+    wide, block = interval(returns, np.arange(1.0 * B * length), length)
+    assert block == length
+    blocks = returns.reshape(B, length).mean(axis=1)
+    means = blocks[rng.integers(B, size=(20_000, B))].mean(axis=1)
+    assert wide == pytest.approx(
+        student.ppf(0.975, B - 1) * np.sqrt(B / (B - 1)) * means.std(), rel=0.03
+    )  # 6 standard errors
+
+
 def test_the_same_seed_gives_the_same_and_the_stride_is_stated() -> None:
     problem = ol.ImpairedMDP(MDP, ol.PacketChannel({1: 1.0}, lost=0.1))
     policy = ol.solve(problem, tolerance=0.1).policy

@@ -154,11 +154,11 @@ REFUSED = {
         "seq,delay_ms\n1,1\n10000000,1\n",
         "messages are numbered 1..10000000, but only 2 of them are there",
     ),
-    "one message": ("delay_ms\n1\n", "1 messages; expected at least two"),
+    "one message": ("delay_ms\n1\n", "1 message; expected at least two"),
     "empty": ("\n", "empty; expected a line of column names, e.g. sent_ms,received_ms"),
     "short ping": (
         "PING h\n64 bytes from h: icmp_seq=1 ttl=1 time=1 ms\n",
-        "ping's output with 1 messages; expected at least two lines with icmp_seq=",
+        "ping's output with 1 message; expected at least two lines with icmp_seq=",
     ),
     "absurd ping": (
         f"PING h\n64 bytes from h: icmp_seq=1 ttl=1 time=1 ms\n64 bytes from h: icmp_seq=2 ttl=1 time={'9' * 30} ms\n",

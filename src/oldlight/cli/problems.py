@@ -10,8 +10,10 @@ import typer
 from oldlight.cli.shared import (
     AsCsv,
     AsJson,
+    Average,
     Channel,
     Channels,
+    Discount,
     Episodes,
     Late,
     PolicyName,
@@ -41,6 +43,8 @@ def plan(
     channel: Channel = "none",
     warm: Warm = False,
     actuation: Late = 0,
+    discount: Discount = None,
+    average: Average = False,
     tolerance: Annotated[float, typer.Option(min=0, help="Losses and links: stop when the value is known to within this.")] = 0.0,
     depth: Annotated[int | None, typer.Option(min=0, help="Long delays: remember only this many actions; bounds on both sides.")] = None,
     seconds: Annotated[float | None, typer.Option(min=1e-9, help="Packets, ages, bursts: stop closing the gap between the bounds after this time.")] = None,
@@ -55,11 +59,12 @@ def plan(
     Examples:
     [dim]oldlight plan sensing_chain:0.8 --warm --channel constant:2 --save best.npz[/dim]
     [dim]oldlight plan gym:FrozenLake-v1@20 --channel constant:1+loss:0.2[/dim]
+    [dim]oldlight plan sensing_chain:0.8 --channel constant:2 --discount 0.99 --controller plant.npz[/dim]
     """
     from oldlight.planning import solve
 
     targets(save, controller, as_json, as_csv)
-    problem = problem_of(process, channel, warm, actuation)
+    problem = problem_of(process, channel, warm, actuation, discount, average)
     memory = None if max_gb is None else int(max_gb * 1e9)
     try:
         found = solve(problem, tolerance=tolerance, seconds=seconds, depth=depth, max_bytes=memory)
@@ -103,6 +108,8 @@ def gap(
     channel: Channels = ["constant:1"],  # noqa: B006
     warm: Warm = False,
     actuation: Late = 0,
+    discount: Discount = None,
+    average: Average = False,
     terms: Annotated[bool, typer.Option("--terms", help="Both terms of Proposition 4, and the bound they give.")] = False,
     as_json: AsJson = None,
     as_csv: AsCsv = None,
@@ -119,7 +126,9 @@ def gap(
     interrupted = None
     try:
         for words in channel:
-            rows.append(_gap_row(process, words, price(problem_of(process, words, warm, actuation)), terms))
+            rows.append(
+                _gap_row(process, words, price(problem_of(process, words, warm, actuation, discount, average)), terms)
+            )
     except KeyboardInterrupt as stop:
         interrupted = stop
         tell("Interrupted: these are the channels that were done.")
@@ -154,12 +163,15 @@ def simulate(
     channel: Channel = "none",
     warm: Warm = False,
     actuation: Late = 0,
+    discount: Discount = None,
+    average: Average = False,
     policy: PolicyName = "best",
     episodes: Episodes = 100_000,
+    steps: Annotated[int | None, typer.Option(min=1, help="Of a process that runs for ever: how many steps to play.")] = None,
     seed: Seed = 0,
     as_json: AsJson = None,
     as_csv: AsCsv = None,
-) -> None:
+) -> None:  # fmt: skip
     """Play episodes through the link; the mean return with its 95% interval, beside the exact value where there is one.
 
     Examples:
@@ -170,9 +182,9 @@ def simulate(
     from oldlight.registry import policy_of
     from oldlight.simulation import simulate as play
 
-    problem = problem_of(process, channel, warm, actuation)
+    problem = problem_of(process, channel, warm, actuation, discount, average)
     chosen = said("--policy", policy_of, problem, policy)
-    found = play(problem, chosen, episodes, seed=seed)
+    found = play(problem, chosen, episodes, seed=seed, steps=steps)
     worth = None if isinstance(chosen, MarkovPolicy) else evaluate(problem, chosen, seed=seed)
     row = {
         "process": process,

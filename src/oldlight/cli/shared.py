@@ -48,6 +48,15 @@ PolicyName = Annotated[
     typer.Option("--policy", help="A name of `oldlight list`, module:function of a problem, or a file of plan --save."),
 ]
 Late = Annotated[int, typer.Option("--actuation", min=0, help="Actions take effect this many steps late.")]
+Discount = Annotated[
+    float | None,
+    typer.Option(
+        "--discount", help="Let the process run for ever, rewards discounted by this factor a step, in [0, 1)."
+    ),
+]
+Average = Annotated[
+    bool, typer.Option("--average", help="Let the process run for ever; the value is the reward per step.")
+]
 Seed = Annotated[int, typer.Option("--seed", "-s", min=0, help="Random seed.")]
 Episodes = Annotated[int, typer.Option("--episodes", "-n", min=1, help="How many episodes.")]
 AsJson = Annotated[
@@ -67,11 +76,16 @@ def said(option: str, read: Callable[..., Any], *given: Any, **options: Any) -> 
         raise typer.BadParameter(str(error), param_hint=option) from error
 
 
-def problem_of(process: str, channel: str, warm: bool, actuation: int = 0) -> ImpairedMDP:
+def problem_of(
+    process: str, channel: str, warm: bool, actuation: int = 0, discount: float | None = None, average: bool = False
+) -> ImpairedMDP:
     from oldlight.model.problem import ImpairedMDP, WarmStart
     from oldlight.registry import channel_of, mdp_of
 
     mdp = said("PROCESS", mdp_of, process)
+    if discount is not None or average:
+        option = "--average" if average else "--discount"
+        mdp = said(option, mdp.replace, horizon=None, discount=discount, average=average, truncation_error=0.0)
     link = said("--channel", channel_of, channel)
     late = {"actuation": actuation} if actuation else {}
     made: ImpairedMDP = said("--channel", ImpairedMDP, mdp, link, start=WarmStart() if warm else None, **late)

@@ -13,9 +13,9 @@ from typing import Any
 
 import numpy as np
 
-from oldlight.control.link_choice import AskedByNode, FromLink
+from oldlight.control.link_choice import AskedByNode, FromLink, FromStationary
 from oldlight.control.memory import Memory
-from oldlight.control.policy_arrays import ACTIONS, ASKED, NODES, PROBABILITIES, SEQUENCES, Tables
+from oldlight.control.policy_arrays import ACTIONS, ASKED, NODES, PROBABILITIES, SEQUENCES, STATIONARY, Tables
 from oldlight.control.report import Report
 from oldlight.model.link_tables import link_arrays
 from oldlight.model.policies import as_probabilities
@@ -160,7 +160,7 @@ def _running(mix: Any) -> Any:
     return np.where(after <= 0, 2.0, total)
 
 
-Chooser = FromTable | FromSequences | Asked | FromLink | AskedByNode
+Chooser = FromTable | FromSequences | Asked | FromLink | AskedByNode | FromStationary
 
 
 def chooser(tables: Tables, policy: Any, report: Report, generator: random.Random) -> Chooser:
@@ -175,11 +175,16 @@ def chooser(tables: Tables, policy: Any, report: Report, generator: random.Rando
         assert tables.link is not None
         return FromLink(tables, tables.link, report)
 
+    def stationary() -> Chooser:
+        assert tables.stationary is not None
+        return FromStationary(tables, tables.stationary, report)
+
     made: dict[str, Callable[[], Chooser]] = {
         ACTIONS: lambda: FromTable(tables, report, generator),
         PROBABILITIES: lambda: FromTable(tables, report, generator),
         SEQUENCES: lambda: FromSequences(tables, report),
         NODES: of_nodes,
+        STATIONARY: stationary,
         ASKED: asked,
     }
     return made[tables.kind]()

@@ -272,7 +272,12 @@ class Controller:
     def _before_the_episode(self, step: Any) -> bool:
         """Is it a message of before the episode, which tells a policy of nodes something of the link?"""
         follows = isinstance(self._memory, LinkMemory)
-        return follows and type(step) is not bool and isinstance(step, int | np.integer) and -LEAP <= int(step) < 0
+        return (
+            follows
+            and type(step) is not bool
+            and isinstance(step, int | np.integer)
+            and -LEAP <= int(step) < -self.tables.warmup
+        )
 
     def _begun_step(self, name: str, step: Any) -> int:
         """A step that has begun: −warmup up to the current tick; after the last decision, up to the last step."""

@@ -21,8 +21,9 @@ from oldlight.control.report import Report
 from oldlight.model.channels.automaton import NOTHING_NEWER, ChannelAutomaton, News
 from oldlight.model.channels.pmfs import running_sums
 from oldlight.model.link_information import LinkInformation
-from oldlight.model.link_tables import ROOT, SAME, LinkTables, heard_of
+from oldlight.model.link_tables import ROOT, SAME, LinkTables, heard_of, link_arrays
 from oldlight.model.policies import as_probabilities
+from oldlight.model.stationary_policy import StationaryPolicy
 
 LOST_TRACK = -1
 KNOWN_LAWS = 100_000  # decisions on laws that are kept
@@ -176,6 +177,37 @@ class FromLink:
             self.report.held_back += 1
         memory.node = places[L][1]
         return self._corner(self.place[h, memory.node, L], memory.state_of(h - L), self._code(memory.queue(h - L)))
+
+
+class FromStationary:
+    """The plan of a process that runs for ever (`StationaryPolicy`)."""
+
+    def __init__(self, tables: Any, policy: StationaryPolicy, report: Report) -> None:
+        self.policy, self.report, self.warmup = policy, report, tables.warmup
+        self.memory = LinkMemory(
+            tables, policy.reach + policy.depth + 1, link_arrays(policy.automaton), len(policy.automaton.nodes)
+        )
+
+    def choose(self) -> int:
+        memory, policy = self.memory, self.policy
+        memory.follow()
+        nothing = memory.nothing
+        age = memory.h if nothing else memory.h - memory.t
+        if memory.node == LOST_TRACK:
+            node = policy.node_of_age(age, nothing)
+            if not policy.growing and not self.warmup:
+                self.report.nearest_wait += 1
+            memory.node = node
+        if (
+            not policy.beyond and age > policy.depth - nothing
+        ):  # the plan knows no silence: hold the information as old as it allows
+            self.report.counted_along += 1
+            t = memory.h - policy.depth
+            return policy.choose(memory.node, memory.state_of(t), tuple(memory.queue(t)))
+        if age > max(policy.reach, policy.depth):
+            return policy.rest
+        queue = tuple(memory.queue(0 if nothing else memory.t))
+        return policy.choose(memory.node, None if nothing else memory.s, queue)
 
 
 class AskedByNode:

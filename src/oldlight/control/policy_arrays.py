@@ -46,11 +46,13 @@ from oldlight.model.mdp import TabularMDP
 from oldlight.model.policies import BlackoutPolicy, MarkovPolicy, TablePolicy, made_for_another, not_a_policy
 from oldlight.model.policy_files import RENAMED_MEMBER, places
 from oldlight.model.problem import ImpairedMDP, checked_problem
+from oldlight.model.stationary_policy import StationaryPolicy
 from oldlight.model.successors import likely_successors
 
 Ints = NDArray[np.int64]
 KIND, VERSION = "oldlight.Controller", 1
 ACTIONS, PROBABILITIES, SEQUENCES, NODES, ASKED = "actions", "action_probabilities", "sequences", "nodes", "asked"
+STATIONARY = "stationary"
 ENDS_BY_NODES = "a plan made by the nodes of a link's automaton has no table whose clock could stand still"
 _NONE: Ints = np.zeros(0, dtype=np.int64)
 
@@ -84,6 +86,7 @@ class Tables:
     why_it_ends: str = ""
     link: LinkTables | None = None
     automaton: ChannelAutomaton | None = None
+    stationary: StationaryPolicy | None = None
 
     def save(self, path: str | os.PathLike[str]) -> Path:
         """Write one npz file."""
@@ -115,6 +118,7 @@ class Tables:
             root=self.root,
             likely=self.likely,
             **({} if self.link is None else self.link.to_arrays()),
+            **({} if self.stationary is None else self.stationary.to_arrays("stationary_")),
         )
 
     @classmethod
@@ -135,10 +139,10 @@ class Tables:
             u, bound = (float(x) for x in held.array("bound", "f", (2,)))
             what = held.words("policy", 100)
             what = PROBABILITIES if what == RENAMED_MEMBER else what
-            checks.one_of("policy", what, (ACTIONS, PROBABILITIES, SEQUENCES, NODES))
-            shape = {ACTIONS: (None,), PROBABILITIES: (None, A), SEQUENCES: (None, S, None, H), NODES: (0,)}[what]
+            checks.one_of("policy", what, (ACTIONS, PROBABILITIES, SEQUENCES, NODES, STATIONARY))
+            shape = {ACTIONS: (None,), PROBABILITIES: (None, A), SEQUENCES: (None, S, None, H)}.get(what, (0,))
             blocks: tuple[files.Shape, ...] = (
-                ((0,), (0,)) if what in (SEQUENCES, NODES) else ((None, None, None), (None,))
+                ((0,), (0,)) if what in (SEQUENCES, NODES, STATIONARY) else ((None, None, None), (None,))
             )
             found = cls(
                 kind=what, horizon=H, n_states=S, n_actions=A, warmup=warmup,
@@ -149,6 +153,7 @@ class Tables:
                 late=late, likely=held.array("likely", "iu", (1, S, A), (H, S, A)), first_state=first_state, hold=hold,
                 discount=u, loss_bound=bound, why_it_ends=held.words("why_it_ends"),
                 link=LinkTables.from_arrays(held, S, A) if what == NODES else None,
+                stationary=StationaryPolicy.read(held, "stationary_") if what == STATIONARY else None,
             )  # fmt: skip
             found._check()
             return found
@@ -164,6 +169,11 @@ class Tables:
         H, S, A, table = self.horizon, self.n_states, self.n_actions, self.table
         yield "numbers", min(H, S, A) >= 1 and self.warmup >= 0 and 0 <= self.late <= H and -1 <= self.hold < H
         yield "numbers", 0 <= self.first_state < S
+        if self.stationary is not None:
+            yield "numbers", self.hold == 0 and (self.stationary.n_states, self.stationary.n_actions) == (S, A)
+            yield "pending", all(0 <= a < A for a in self.pending)
+            yield "likely", _all_below(self.likely, S)
+            return
         if self.link is not None:
             yield "numbers", self.warmup == 0 and self.late == 0 and self.hold == -1
             yield "pending", all(0 <= a < A for a in self.pending)
@@ -202,6 +212,8 @@ def _all_below(values: NDArray[Any], n: int) -> bool:
 def tables_of(problem: ImpairedMDP, policy: Any) -> Tables:
     """The arrays for `policy` on `problem`; refused if it was made for another problem."""
     checked_problem(problem, "Controller")
+    if problem.forever:
+        return _stationary(problem, policy)
     by_nodes = not problem.has_delay_law or isinstance(policy, PolicyOfNodes)
     mdp, H = problem.mdp, problem.horizon
     u = discount_of(mdp)
@@ -247,6 +259,23 @@ def tables_of(problem: ImpairedMDP, policy: Any) -> Tables:
     if u is not None:
         parts |= {"hold": -1, "why_it_ends": "a policy that is asked has no table whose clock could stand still"}
     return Tables(kind=ASKED, table=_NONE, offset=_NONE, root=_NONE, late=0, **parts)
+
+
+def _stationary(problem: ImpairedMDP, policy: Any) -> Tables:
+    """A plan of a process that runs for ever."""
+    if not isinstance(policy, StationaryPolicy):
+        raise TypeError(
+            f"a controller of a process that runs for ever takes the plan of oldlight.solve(problem), not a {type(policy).__name__}"
+        )
+    if not policy.fits(problem):
+        raise made_for_another(policy, problem)
+    likely = likely_successors(problem.mdp).astype(np.min_scalar_type(problem.n_states))
+    return Tables(
+        kind=STATIONARY, horizon=1, n_states=problem.n_states, n_actions=problem.n_actions, warmup=problem.warmup,
+        pending=problem.pending, table=_NONE, offset=_NONE, root=_NONE, late=0, likely=checks.frozen(likely),
+        first_state=int(problem.initial.argmax()), hold=0, discount=policy.discount,
+        loss_bound=max(policy.upper - policy.lower, 0.0), stationary=policy,
+    )  # fmt: skip
 
 
 def _of_nodes(problem: ImpairedMDP, policy: Any, parts: dict[str, Any]) -> Tables:

@@ -14,6 +14,7 @@ the last action, has one block for each length that is needed; its tick is the e
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import cached_property
 from itertools import pairwise
 from typing import NamedTuple
 
@@ -55,7 +56,7 @@ class Layers:
     size: int
     blind_size: int
 
-    @property
+    @cached_property
     def searched(self) -> bool:
         """Can the agent know only the law of the state that a block is about, so that tables alone are not exact?"""
         if self.depth == 0 and any(move.age == NOTHING_NEWER for move in self.start):
@@ -69,7 +70,15 @@ class Layers:
 
     @classmethod
     def of(cls, automaton: ChannelAutomaton, n_states: int, n_actions: int, depth: int) -> Layers:
-        """Only blocks that can be met; sizes are exact whole numbers, however large, and nothing of that size is made."""
+        """Only blocks that can be met; sizes are exact whole numbers, however large, and nothing of that size is made. The automaton
+        remembers the last ones: a plan and its policy have the same."""
+        if automaton.unrolled is None or automaton.unrolled[0] != (n_states, n_actions, depth):
+            automaton.unrolled = (n_states, n_actions, depth), cls._of(automaton, n_states, n_actions, depth)
+        found: Layers = automaton.unrolled[1]
+        return found
+
+    @classmethod
+    def _of(cls, automaton: ChannelAutomaton, n_states: int, n_actions: int, depth: int) -> Layers:
         H, S, A, D = automaton.horizon, n_states, n_actions, depth
         if automaton.longest > D or max(H - 1, 0) < D:
             raise ValueError(f"depth is {D}, expected {automaton.longest}..{max(H - 1, 0)} for {automaton!r}")
@@ -85,6 +94,7 @@ class Layers:
                 out.append((p, n, longer, age))
             return out
 
+        rows = {n: automaton.row(n) for n in range(len(automaton.nodes))}
         blocks: list[list[Block]] = []
         moves: list[list[list[Move]]] = []
         size = blind = 0
@@ -113,7 +123,7 @@ class Layers:
                 break
             pending = []
             for n, L in keys:
-                ticks = automaton.row(n) if h + 1 < H else [(1.0, -1, NOTHING_NEWER)]
+                ticks = rows[n] if h + 1 < H else [(1.0, -1, NOTHING_NEWER)]
                 pending.append(following(h + 1, L, ticks))
         return cls(S, A, D, blocks, moves, start, size, blind)
 

@@ -194,3 +194,13 @@ def check_link(problem: ImpairedMDP, info: Any, automaton: ChannelAutomaton | No
             reached = np.asarray(pairs.reshape(-1) @ problem.matrix_at(i)) > 0
         if not 0 <= s < S or not reached[s]:
             raise no(f"no way of acting reaches state {s} at step {t}")
+
+
+def check_endless_info(problem: ImpairedMDP, info: Any) -> None:
+    """Raise ValueError if `info` cannot be known of a process that runs for ever; its time does not matter."""
+    S, A, s, queue = problem.n_states, problem.n_actions, info.state, info.queue
+    unknown = [a for a in queue if not 0 <= a < A]
+    if (info.t is None) != (s is None) or (s is not None and not 0 <= s < S) or unknown:
+        raise ValueError(
+            f"impossible information {tuple(info)}: expected a state in 0..{S - 1}, or None together with t, and actions in 0..{A - 1}"
+        )

@@ -54,6 +54,8 @@ class LinkPolicy(PolicyOfNodes):
         self._blocks = layers.blocks
         self._keys = [{(b.node, ROOT if b.root else b.length): i for i, b in enumerate(row)} for row in layers.blocks]
         self._found: dict[tuple[int, ...], Any] | None = None
+        # a first state that is certain is one for the search at time `depth`, if nothing has been seen; for the tables it is a law
+        self._certain = self.depth > 0 and len(arrays["rows"]) > 0 and np.count_nonzero(self._initial > 0) == 1
 
     def __call__(self, info: LinkInformation) -> int:
         place, code, s, b = self.place(info)
@@ -74,7 +76,8 @@ class LinkPolicy(PolicyOfNodes):
         code = encode(tuple(int(self.arrays["number"][a]) for a in info.queue[beyond:]), self._few)
         b = self._law(info, beyond)
         support = np.flatnonzero(b > 0)
-        s = int(support[0]) if len(support) == 1 and not (nothing and length <= self.depth) else -1
+        alone = len(support) == 1 and (not nothing or length > self.depth or (length == self.depth and self._certain))
+        s = int(support[0]) if alone else -1
         return self._keys[info.h][key], code, s, b
 
     def _law(self, info: LinkInformation, steps: int) -> Floats:
@@ -194,49 +197,31 @@ class LinkPolicy(PolicyOfNodes):
                 at.append(np.arange(first, first + n))
                 size += n
         places = np.concatenate([np.zeros(0, np.int64), *at])
+        supports, masses = arrays["places"][places], arrays["masses"][places]
+        if self._certain and self.depth < self.horizon:  # see `place`
+            s, width = int(self._initial.argmax()), A**self.depth
+            for i, b in enumerate(layers.blocks[self.depth]):
+                for code in range(width) if b.length == self.depth and b.blind_offset >= 0 else ():
+                    laws.append((int(begin[self.depth]) + i, code, int(actions[b.offset + s * width + code]), size))
+                    size += 1
+            supports = np.append(supports, np.full(size - len(supports), s))
+            masses = np.append(masses, np.ones(size - len(masses)))
         return LinkTables(
             np.array([self.depth, len(self.automaton.nodes)]), np.array(arrays["number"], dtype=np.int64),
             np.array(arrays["kept"], dtype=np.int64), np.array(blocks), _block_probabilities(layers), actions, arrays["blind_actions"].copy(),
             np.array(arrays["transitions"][:, :, arrays["kept"]]), np.array(arrays["initial"]), np.array([*laws, (0, 0, 0, size)]),
-            arrays["places"][places], arrays["masses"][places], **link_arrays(self.automaton),
+            supports, masses, **link_arrays(self.automaton),
         )  # fmt: skip
 
     def save(self, path: str | os.PathLike[str]) -> Path:
         """Write the policy, for `oldlight.load_policy`."""
-        link = self.automaton
-        ticks = {f"tick_{name}": array for name, array in link.ticks._asdict().items()}
-        heard = [
-            [(*tick, said.arrived, said.lost) for said, tick in link.news(n).items()]
-            for n in range(len(link.nodes) + 1)
-        ]
-        head = {
-            "nodes": _text([_plain(name) for name in link.nodes]),
-            "heard": _text(heard),
-            "sizes": np.array([self.horizon]),
-            "merging": np.array([link.merging]),
-        }
-        return checks.save_arrays(path, kind=np.array(KIND), **head, **ticks, **self.arrays)
+        return checks.save_arrays(path, kind=np.array(KIND), **automaton_arrays(self.automaton), **self.arrays)
 
     @classmethod
     def read(cls, held: files.Arrays) -> LinkPolicy:
         """The policy in an open file."""
-        H = held.numbers("sizes", 1)[0]
-        nodes = [_named(name) for name in files.json_of(held.array("nodes", "u", (None,)).tobytes())]
-        first = held.array("tick_first", "iu", (len(nodes) + 2,)).astype(np.int64)
-        to, age = (held.array(f"tick_{name}", "iu", (None,)) for name in ("node", "age"))
-        p = held.array("tick_probability", "f", (len(to),))
-        if (np.diff(first) < 0).any() or first[0] != 0 or first[-1] != len(to) or len(age) != len(to):
-            raise ValueError("'tick_first' does not fit the ticks")
-        if len(to) and not 0 <= int(to.min()) <= int(to.max()) < len(nodes):
-            raise ValueError(f"'tick_node' has a node outside 0..{len(nodes) - 1}")
-        rows: list[list[Any]] = [
-            [(float(p[i]), nodes[to[i]], int(age[i])) for i in range(*first[n : n + 2])] for n in range(len(first) - 1)
-        ]
-        for n, row in enumerate(files.json_of(held.array("heard", "u", (None,)).tobytes())):
-            if row:  # the age alone does not tell the next node
-                rows[n] = [(x, nodes[int(i)], int(k), News(tuple(here), tuple(lost))) for x, i, k, here, lost in row]
-        merging = float(held.array("merging", "f", (1,))[0])
-        link = ChannelAutomaton(nodes, rows[-1], rows[:-1], horizon=H, merging=merging)
+        link = read_automaton(held)
+        H = link.horizon
         P = held.array("transitions", "f", (None, None, None, None))
         S, A = P.shape[1:3]
         if P.shape[3] != S or len(P) not in (1, H):
@@ -290,6 +275,41 @@ def _block_probabilities(layers: Layers) -> Floats:
                 after[i] += weight * p
         rows.append(now := after)
     return np.concatenate(rows)
+
+
+def automaton_arrays(link: ChannelAutomaton) -> dict[str, NDArray[Any]]:
+    """An automaton as arrays."""
+    heard = [
+        [(*tick, said.arrived, said.lost) for said, tick in link.news(n).items()] for n in range(len(link.nodes) + 1)
+    ]
+    return {
+        "nodes": _text([_plain(name) for name in link.nodes]),
+        "heard": _text(heard),
+        "sizes": np.array([link.horizon]),
+        "merging": np.array([link.merging]),
+        **{f"tick_{name}": array for name, array in link.ticks._asdict().items()},
+    }
+
+
+def read_automaton(held: files.Arrays, prefix: str = "") -> ChannelAutomaton:
+    """The automaton in an open file."""
+    H = held.numbers(f"{prefix}sizes", 1)[0]
+    nodes = [_named(name) for name in files.json_of(held.array(f"{prefix}nodes", "u", (None,)).tobytes())]
+    first = held.array(f"{prefix}tick_first", "iu", (len(nodes) + 2,)).astype(np.int64)
+    to, age = (held.array(f"{prefix}tick_{name}", "iu", (None,)) for name in ("node", "age"))
+    p = held.array(f"{prefix}tick_probability", "f", (len(to),))
+    if (np.diff(first) < 0).any() or first[0] != 0 or first[-1] != len(to) or len(age) != len(to):
+        raise ValueError("'tick_first' does not fit the ticks")
+    if len(to) and not 0 <= int(to.min()) <= int(to.max()) < len(nodes):
+        raise ValueError(f"'tick_node' has a node outside 0..{len(nodes) - 1}")
+    rows: list[list[Any]] = [
+        [(float(p[i]), nodes[to[i]], int(age[i])) for i in range(*first[n : n + 2])] for n in range(len(first) - 1)
+    ]
+    for n, row in enumerate(files.json_of(held.array(f"{prefix}heard", "u", (None,)).tobytes())):
+        if row:  # the age alone does not tell the next node
+            rows[n] = [(x, nodes[int(i)], int(k), News(tuple(here), tuple(lost))) for x, i, k, here, lost in row]
+    merging = float(held.array(f"{prefix}merging", "f", (1,))[0])
+    return ChannelAutomaton(nodes, rows[-1], rows[:-1], horizon=H, merging=merging)
 
 
 def _text(value: Any) -> NDArray[np.uint8]:

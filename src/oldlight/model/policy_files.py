@@ -13,11 +13,13 @@ from oldlight import files
 from oldlight.model.information import Layout
 from oldlight.model.link_policy import KIND, LinkPolicy
 from oldlight.model.policies import BlackoutPolicy, TablePolicy
+from oldlight.model.stationary_policy import KIND as FOREVER
+from oldlight.model.stationary_policy import StationaryPolicy
 
 RENAMED_MEMBER = "chances"  # action_probabilities, in files of before
 
 
-def load_policy(path: str | os.PathLike[str]) -> TablePolicy | BlackoutPolicy | LinkPolicy:
+def load_policy(path: str | os.PathLike[str]) -> TablePolicy | BlackoutPolicy | LinkPolicy | StationaryPolicy:
     """Read a policy that `save` wrote.
 
     Parameters
@@ -27,7 +29,7 @@ def load_policy(path: str | os.PathLike[str]) -> TablePolicy | BlackoutPolicy | 
 
     Returns
     -------
-    TablePolicy, BlackoutPolicy or LinkPolicy
+    TablePolicy, BlackoutPolicy, LinkPolicy or StationaryPolicy
         The policy; a file that is damaged or of another kind is refused (`UnreadableFile`).
 
     Examples
@@ -43,6 +45,8 @@ def load_policy(path: str | os.PathLike[str]) -> TablePolicy | BlackoutPolicy | 
         kind = held.words("kind", 100)
         if kind == KIND:
             return LinkPolicy.read(held)
+        if kind == FOREVER:
+            return StationaryPolicy.read(held)
         if kind == "oldlight.BlackoutPolicy":
             n_actions, late = held.numbers("sizes", 2)
             return BlackoutPolicy(held.array("sequences", "iu", (None, None, None, None)), n_actions, late)

@@ -28,6 +28,7 @@ from oldlight import checks, drawing
 from oldlight.model.channels import Channel, ChannelAutomaton, ConstantDelay, LossChannel
 from oldlight.model.channels.capped_link import CappedLink, probability_older
 from oldlight.model.channels.delay_law import DelayLaw
+from oldlight.model.channels.endless import TRIES, check_endless, endless
 from oldlight.model.channels.without_law import check_start, no_delay_law
 from oldlight.model.mdp import TabularMDP
 
@@ -107,6 +108,8 @@ class ImpairedMDP:
         parts = {"mdp": mdp, "channel": channel, "start": start, "actuation": k, "pending": waiting}
         for name, value in parts.items():
             object.__setattr__(self, name, value)
+        if self.forever:
+            check_endless(channel, mdp.n_states, mdp.n_actions)
         if not self.has_delay_law:
             check_start(self)
             return
@@ -122,7 +125,7 @@ class ImpairedMDP:
             )
         if self.arrival_probability is not None and law.constant != 0:
             raise ValueError(f"a warm start behind {channel!r}, which delays and loses, is not defined; use start=None")
-        if law.constant == self.horizon and not isinstance(channel, ConstantDelay):
+        if law.constant == law.horizon and not isinstance(channel, ConstantDelay):
             raise ValueError(f"a warm start behind {channel!r}: write it as ConstantDelay(d) to say how late it is")
 
     @property
@@ -133,6 +136,8 @@ class ImpairedMDP:
     @cached_property
     def automaton(self) -> ChannelAutomaton:
         """What an agent knows of the link, every age later by the actuation delay (`oldlight.model.channels.automaton`)."""
+        if self.forever:
+            return endless(self.channel).automaton.shifted(self.actuation)
         return self.channel.automaton(self.horizon).shifted(self.actuation)
 
     @cached_property
@@ -140,7 +145,8 @@ class ImpairedMDP:
         """When each observation arrives, or is known to be lost, counted as later by the actuation delay."""
         if not self.has_delay_law:
             raise no_delay_law(self.channel)
-        law = self.channel.delay.law(self.horizon, self.n_states, self.n_actions)
+        steps = self._law_steps if self.forever else self.horizon
+        law = self.channel.delay.law(steps, self.n_states, self.n_actions)
         return law.shifted(self.actuation) if self.actuation else law
 
     @property
@@ -153,11 +159,22 @@ class ImpairedMDP:
     @cached_property
     def arrival_probability(self) -> Floats | None:
         """λ_h, or None for a channel that loses nothing."""
-        return None if self.loss is None else self.loss.arrival_probabilities(self.horizon)
+        return None if self.loss is None else self.loss.arrival_probabilities(self.law.horizon)
+
+    @property
+    def forever(self) -> bool:
+        """Does the process run for ever?"""
+        return self.mdp.horizon is None
+
+    @property
+    def _law_steps(self) -> int:
+        """The steps that a delay law is written out for where there is no horizon: enough to see what it is."""
+        late = self.channel.d if isinstance(self.channel, ConstantDelay) else 0
+        return TRIES[0] + late + self.actuation
 
     @property
     def horizon(self) -> int:
-        """H, the number of steps."""
+        """H, the number of steps; a process that runs for ever refuses, with the way out."""
         return self.mdp.finite_horizon
 
     @property
@@ -187,16 +204,16 @@ class ImpairedMDP:
 
     def matrix_at(self, t: int) -> Any:
         """P_t with the rows s·A + a, as `TabularMDP.matrix` has it, for t = −warmup..H−1."""
-        return self.mdp.matrix(max(t, 0))
+        return self.mdp.matrix(0 if self.forever else max(t, 0))
 
     def transitions_at(self, t: int) -> Floats:
         """P_t, axes (s, a, s2), for t = −warmup..H−1; made on request if the process is sparse (see `TabularMDP.transitions`)."""
-        step: Floats = self.mdp.transitions[max(t, 0)]
+        step: Floats = self.mdp.transitions[0 if self.forever else max(t, 0)]
         return step
 
     def rewards_at(self, t: int) -> Floats:
         """r_t, axes (s, a), for t = −warmup..H−1; zero before step 0."""
-        return np.zeros((self.n_states, self.n_actions)) if t < 0 else self.mdp.rewards[t]
+        return np.zeros((self.n_states, self.n_actions)) if t < 0 else self.mdp.rewards[0 if self.forever else t]
 
     @cached_property
     def state_at_zero(self) -> Floats:

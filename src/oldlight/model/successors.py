@@ -60,12 +60,12 @@ class Successors:
         )
 
     def full(self) -> Floats:
-        """The matrix [s·A + a, s2], whatever is cheaper."""
+        """The matrix, made from the lists where they are cheaper."""
         if self.dense:
             return self.matrix
-        found = np.zeros((len(self.count), self.n_states))
-        found[np.repeat(np.arange(len(self.count)), self.count), self.index] = self.weight
-        return found
+        out = np.zeros((len(self.count), self.n_states))
+        out[np.repeat(np.arange(len(self.count)), self.count), self.index] = self.weight
+        return out
 
     def padded(self) -> tuple[Ints, Floats]:
         """index[s·A + a, k] and weight[s·A + a, k], as wide as the longest list; what is beyond a list has the weight 0."""

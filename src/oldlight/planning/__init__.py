@@ -50,7 +50,8 @@ def solve(
     problem : ImpairedMDP
         The process, its channel and its start.
     tolerance : float
-        0 for an exact answer. Under loss a larger one gives lower ≤ optimum ≤ upper with upper − lower ≤ tolerance, faster; a plan
+        0 for an exact answer (of a process that runs for ever: to 1e-9 of max|r|/(1−u), where observations are lost or only get later 1e-6; see
+        `oldlight.planning.stationary`). Under loss a larger one gives lower ≤ optimum ≤ upper with upper − lower ≤ tolerance, faster; a plan
         under delay is always exact.
     depth : int, optional
         Plan a long delay by the ladder (`oldlight.planning.ladder`): act on the belief as a controller with delays capped at `depth` would,
@@ -100,6 +101,12 @@ def _solved(
     if seconds is not None:
         checks.positive("seconds", seconds)
     epsilon = checked_options(problem, tolerance, depth, max_bytes)
+    if problem.forever:
+        from oldlight.planning.stationary import solve_forever
+
+        return solve_forever(
+            problem, tolerance=epsilon, depth=depth, seconds=seconds, max_bytes=max_bytes, progress=progress
+        )
     if depth is None and too_many_corners(problem):
         return plan_large_loss(problem, epsilon, seconds, max_bytes, progress)
     if planned_by_automaton(problem, seconds) or (problem.loss is not None and depth is not None):

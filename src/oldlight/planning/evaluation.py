@@ -7,6 +7,7 @@ Three exact ways, all without sampling:
   planned by its automaton `oldlight.planning.link_walk`). A deterministic policy
   reaches few information states, a policy that randomises up to all of them.
 Where the walk would meet more than `max_states` of them, episodes are played instead, and the result is marked as not exact.
+A process that runs for ever: the chain of the information states that the policy reaches (`oldlight.planning.stationary_value`).
 """
 
 from __future__ import annotations
@@ -57,7 +58,7 @@ class Evaluation:
     exact : bool
         Or the mean of played episodes?
     half_width : float
-        Half of a 95% confidence interval; 0 if exact.
+        Half of a 95% confidence interval; 0 if exact. Of a process that runs for ever: half of the distance between two certified bounds.
     method : str
         How it was found.
     size : int
@@ -104,7 +105,7 @@ class Evaluation:
         return drawing.facts("Evaluation", rows)
 
     def __repr__(self) -> str:
-        how = "exact" if self.exact else f"± {self.half_width:.3g} (95%)"
+        how = "exact" if self.exact else f"± {self.half_width:.3g}" + (" (95%)" if self.method == "play" else "")
         return f"Evaluation({self.value:.10g} {how}, by {self.method} of {self.size:,})"
 
 
@@ -149,6 +150,10 @@ def evaluate(
         raise not_a_policy(policy)
     checks.whole("max_states", max_states)
     checks.whole("episodes", episodes, least=2)
+    if problem.forever:
+        from oldlight.planning.stationary_value import evaluate_forever
+
+        return evaluate_forever(problem, policy, max_states, episodes, seed)
     if isinstance(policy, MarkovPolicy):
         if policy.actions.shape != (problem.horizon, problem.n_states) or policy.n_actions != problem.n_actions:
             raise made_for_another(policy, problem)
@@ -212,9 +217,16 @@ def play(problem: ImpairedMDP, policy: Policy, episodes: int, seed: Seed) -> Eva
     Where all returns are the same their spread is no measure; then, with 95% confidence, another return has a probability of at most 3/n (the
     "rule of three"), which moves the mean by at most 3/n·(largest − smallest possible return).
     """
-    played = simulate(problem, policy, episodes, seed=seed)
-    half_width = played.half_width or 3.0 / episodes * problem.reward_span
+    steps = steps_enough(problem) if problem.forever else None
+    played = simulate(problem, policy, episodes, seed=seed, steps=steps)
+    half_width = played.half_width or (0.0 if problem.forever else 3.0 / episodes * problem.reward_span)
     return Evaluation(played.mean, False, half_width, "play", episodes)
+
+
+def steps_enough(problem: ImpairedMDP) -> int:
+    """Of a process that runs for ever: steps after which a thousandth of the discount is left; 2,000 for the average."""
+    u = problem.mdp.discount
+    return 2_000 if u is None else 1 if u == 0 else min(max(int(np.ceil(np.log(1e-3) / np.log(u))), 1), 20_000)
 
 
 def visits(problem: ImpairedMDP, policy: Policy, max_states: int) -> Iterator[dict[Information, float] | None]:

@@ -28,6 +28,7 @@ from oldlight.model.problem import ImpairedMDP
 from oldlight.model.successors import all_successors
 from oldlight.planning import Solution, solve
 from oldlight.planning.evaluation import unimpaired, visits
+from oldlight.planning.heuristics import full_information
 from oldlight.planning.hidden_visits import Measure, hidden_visits, refuse_size
 
 Floats = NDArray[np.float64]
@@ -41,6 +42,8 @@ def rounding(problem: ImpairedMDP) -> float:
     to the next larger number, so the two values together by at most 2·ε·(H + 1)·(n + 2)·M.
     """
     mdp = problem.mdp
+    if problem.forever:  # lower bounds, each within the tolerance of `solve`
+        return 1e-6 * float(np.abs(mdp.rewards).max()) / (1.0 - (mdp.discount or 0.0))
     n = max(*(step.width for step in all_successors(mdp)), int(np.count_nonzero(problem.initial)))
     largest = float(np.abs(mdp.rewards).max(axis=(1, 2)).sum())
     return 2 * float(np.finfo(np.float64).eps) * (mdp.finite_horizon + 1) * (n + 2) * largest
@@ -202,6 +205,8 @@ def gap(problem: ImpairedMDP, *, max_states: int = 200_000, **options: Any) -> G
     plain = solve(
         unimpaired(problem), **{k: v for k, v in options.items() if k not in ("tolerance", "depth", "seconds")}
     )
+    if problem.forever:
+        return Gap(problem, plain.value, best.value, full_information(problem), best, max_states)
     table = plain.policy
     assert isinstance(table, TablePolicy)
     assert table.actions is not None

@@ -41,7 +41,7 @@ def full_information(problem: ImpairedMDP) -> MarkovPolicy:
     Returns
     -------
     MarkovPolicy
-        The best action of each step and state.
+        The best action of each step and state; of one step for a process that runs for ever.
 
     Examples
     --------
@@ -51,10 +51,21 @@ def full_information(problem: ImpairedMDP) -> MarkovPolicy:
     MarkovPolicy(H=10, S=20, A=5)
     """
     plain = ImpairedMDP(problem.mdp, ConstantDelay(0))
+    if problem.forever:
+        return MarkovPolicy(_endless_plan(plain)[0][None], problem.n_actions)
     layout = Layout.of(plain)
     table = np.empty(layout.size, dtype=action_type(problem.n_actions))
     Induction(DelayModel(plain, layout), table=table).run()
     return MarkovPolicy(table.reshape(problem.horizon, problem.n_states), problem.n_actions)
+
+
+def _endless_plan(plain: ImpairedMDP) -> tuple[Ints, Floats]:
+    """The best action of each state, and Q[s, a], of a process that runs for ever and is seen at once."""
+    from oldlight.planning import solve
+
+    best = solve(plain)
+    Q = np.array([best.q(Information.seen(0, s)) for s in range(plain.n_states)])
+    return Q.argmax(axis=1).astype(action_type(plain.n_actions)), Q
 
 
 def most_likely(problem: ImpairedMDP) -> FunctionPolicy:
@@ -83,7 +94,7 @@ def most_likely(problem: ImpairedMDP) -> FunctionPolicy:
 
 
 def _on_most_likely(problem: ImpairedMDP, plan: Ints, info: Information) -> int:
-    return int(plan[info.h, _mode(current(problem, info))])
+    return int(plan[min(info.h, len(plan) - 1), _mode(current(problem, info))])
 
 
 def _mode(b: Floats) -> int:
@@ -116,7 +127,7 @@ def memoryless(problem: ImpairedMDP) -> FunctionPolicy:
 
 
 def _on_newest(plan: Ints, first: int, info: Information) -> int:
-    return int(plan[info.h, first if info.state is None else info.state])
+    return int(plan[min(info.h, len(plan) - 1), first if info.state is None else info.state])
 
 
 def qmdp(problem: ImpairedMDP) -> FunctionPolicy | NodePolicy:
@@ -142,8 +153,16 @@ def qmdp(problem: ImpairedMDP) -> FunctionPolicy | NodePolicy:
     """
     from oldlight.planning.ladder import rung
 
+    if problem.forever:
+        Q = _endless_plan(ImpairedMDP(problem.mdp, ConstantDelay(0)))[1]
+        return FunctionPolicy(partial(_on_expected, problem, Q), problem.n_actions)
     policy: FunctionPolicy | NodePolicy = rung(problem, problem.actuation)[1]
     return policy
+
+
+def _on_expected(problem: ImpairedMDP, Q: Floats, info: Information) -> int:
+    x = current(problem, info) @ Q
+    return int(np.flatnonzero(x >= x.max() - 1e-12 * np.abs(x).max())[0])
 
 
 def open_loop(problem: ImpairedMDP, tolerance: float = 0.0) -> FunctionPolicy:

@@ -260,4 +260,4 @@ def with_actions(mdp: TabularMDP, kept: NDArray[np.int64]) -> TabularMDP:
         steps = [step.reshape(mdp.n_states, len(kept), -1) for step in steps]
     P = steps[0] if mdp.stationary_transitions else steps if mdp.sparse else np.array(steps)
     R = mdp.rewards[0][:, kept] if mdp.stationary_rewards else mdp.rewards[:, :, kept]
-    return TabularMDP(P, R, horizon=mdp.finite_horizon, initial=mdp.initial)
+    return TabularMDP(P, R, horizon=mdp.horizon, initial=mdp.initial, discount=mdp.discount, average=mdp.average)

@@ -12,6 +12,7 @@ from oldlight import drawing
 from oldlight.model.channels import Channel
 from oldlight.planning.impairments import CONTROL, IMPAIRMENTS
 
+DRAWN = 0.02  # of the value with full information: bounds so narrow are drawn as a value
 Status = Literal["certified", "not decided", "always", "never"]
 
 
@@ -70,7 +71,11 @@ def said(name: str, level: float | None, period_ms: float | None, held: bool = F
     if name == "loss":
         return f"{100 * level:.10g} %"
     if name == CONTROL:
-        return f"{level:.10g} ms" if not held else f"{level:.10g} steps of the plant" + _ms(level, period_ms)
+        return (
+            f"{level:.10g} ms"
+            if not held
+            else f"{level:.10g} {'step' if level == 1 else 'steps'} of the plant" + _ms(level, period_ms)
+        )
     step = "step" if level == 1 else "steps"
     return f"{level:.10g} {step}{_ms(level, period_ms)}"
 
@@ -199,7 +204,8 @@ class Requirement:
         x = [scale * p.level for p in self.points]
         ax.fill_between(x, [p.lower if np.isfinite(p.lower) else np.nan for p in self.points], [p.upper for p in self.points],
                         color="#1f6f8b", alpha=0.25, linewidth=0)  # fmt: skip
-        ax.plot(x, [p.value for p in self.points], marker="o", ms=3.5, color="#1f6f8b", label="best executable value")
+        known = [p for p in self.points if p.upper - p.lower <= DRAWN * abs(self.full)]
+        ax.plot([scale * p.level for p in known], [p.value for p in known], marker="o", ms=3.5, color="#1f6f8b", label="best executable value")  # fmt: skip
         ax.axhline(self.target, color="#c8553d", lw=1, label=f"target {self.target:.4g}")
         ax.axhline(self.full, color="black", lw=0.8, ls=":", label=f"full information {self.full:.4g}")
         if self.answer is not None:
@@ -236,6 +242,8 @@ class Requirement:
 
     def _answer(self) -> str:
         if self.answer is None and not self.undecided:
+            if self.reentries:
+                return "the first level does not reach the target"
             above = " (which is above the value with full information)" if self.target > self.full else ""
             return f"no level reaches the target{above}"
         if self.answer is None:

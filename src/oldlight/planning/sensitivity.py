@@ -239,8 +239,8 @@ class Sensitivity:
         return "\n".join([*lines, *(f"note: {note}" for note in self.notes)])
 
     def __repr__(self) -> str:
-        dearest = max(self.prices, key=lambda p: p.cost, default=None)
-        most = "" if dearest is None else f"; {dearest.change} costs {dearest.cost:.6g}"
+        largest = max(self.prices, key=lambda p: p.cost, default=None)
+        most = "" if largest is None else f"; {largest.change} costs {largest.cost:.6g}"
         return f"Sensitivity(value {self.value:.6g}, gap {self.gap:.6g}{most})"
 
 

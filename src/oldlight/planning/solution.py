@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from oldlight import drawing
-from oldlight.model.link_information import LinkInformation, check_link
+from oldlight.model.link_information import LinkInformation, check_endless_info, check_link
 from oldlight.model.policies import Policy
 from oldlight.model.possible import check
 from oldlight.model.problem import ImpairedMDP
@@ -33,6 +33,8 @@ class Work:
         Memory held at the peak.
     rounding : float
         How far values may be off because beliefs that agree to this precision share one table entry (loss only).
+    sweeps : int
+        Of a process that runs for ever: how often its tables were gone over.
 
     Examples
     --------
@@ -45,6 +47,7 @@ class Work:
     seconds: float
     bytes: int
     rounding: float = 0.0
+    sweeps: int = 0
 
     def to_dict(self) -> dict[str, Any]:
         """The fields as plain data."""
@@ -111,7 +114,9 @@ class Solution:
 
         Of a ladder these are upper bounds. Behind a channel planned by its automaton `info` is a `LinkInformation`.
         """
-        if isinstance(info, LinkInformation) or not self.problem.has_delay_law:
+        if self.problem.forever:
+            check_endless_info(self.problem, info)
+        elif isinstance(info, LinkInformation) or not self.problem.has_delay_law:
             check_link(self.problem, info, getattr(self.policy, "automaton", None))
         else:
             check(self.problem, info)

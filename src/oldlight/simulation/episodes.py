@@ -137,6 +137,7 @@ def simulate(
     seed: Seed = 0,
     record: bool = False,
     threads: int | None = None,
+    steps: int | None = None,
 ) -> Simulation:
     """Play episodes of the interaction protocol, in compiled code.
 
@@ -154,6 +155,8 @@ def simulate(
         Keep states, actions and arrivals.
     threads : int, optional
         The seed decides the result, whatever their number; all cores if None.
+    steps : int, optional
+        Of a process that runs for ever: how many steps are played. A return is then the discounted sum of their rewards, or their mean for the average.
 
     Returns
     -------
@@ -173,6 +176,14 @@ def simulate(
     checked_problem(problem, "simulate")
     N = checks.whole("episodes", episodes, least=1)
     number = seed_number(seed)
+    if problem.forever:
+        from oldlight.simulation.cut import for_steps
+
+        problem, policy = for_steps(problem, policy, steps)
+    elif steps is not None:
+        raise ValueError(
+            f"steps is {steps!r}, but {problem!r} has its own number of steps; leave it out, or mdp.replace(horizon={steps!r})"
+        )
     if by_automaton(problem, policy):
         return simulate_link(problem, policy, N, number, record)
     world = World(problem)

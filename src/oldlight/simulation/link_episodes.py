@@ -31,6 +31,7 @@ from oldlight.model.policies import (
     not_a_policy,
 )
 from oldlight.model.problem import ImpairedMDP
+from oldlight.model.stationary_policy import StationaryPolicy
 from oldlight.model.successors import successor_sums
 from oldlight.simulation.episodes import CHUNK, Simulation
 
@@ -66,7 +67,7 @@ def decide(problem: ImpairedMDP, policy: Any, info: LinkInformation) -> Floats:
 
 def link_of(problem: ImpairedMDP, policy: Any) -> ChannelAutomaton:
     """The link that a policy is valued and played on: that of the problem, or of a plan for merged laws the true one."""
-    link = policy.link_for(problem) if isinstance(policy, LinkPolicy) else None
+    link = policy.link_for(problem) if isinstance(policy, LinkPolicy | StationaryPolicy) else None
     return problem.automaton if link is None else link
 
 

@@ -10,7 +10,8 @@ and the age at each tick.
     renewal          observations d ticks old, d the commonest lateness; outages by the measured law of their lengths
     Gilbert–Elliott  the same with a link that is good or bad: outages of geometric length
     age chain        the age as a Markov chain, counted (`oldlight.traces.counted`)
-    deadline d       observations d ticks old, what comes later is lost; losses independent. For d = 0..oldest
+    deadline d       observations d ticks old, what comes later is lost; losses independent. For d = 0..oldest that
+                     some observation meets
 
 **Held-out likelihood.** The recording is cut into `FOLDS` blocks of time. Each candidate is fitted to all blocks but one, and gives the
 probability p of the next age at each tick of that one. The score is the mean of log((1 − ε)·p + ε/(m + 2)), ε = `SLIP`, m the age: a model

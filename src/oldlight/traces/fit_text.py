@@ -8,11 +8,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from oldlight.model.channels import Channel
+from oldlight.traces.counted import WEIGHT
 
 if TYPE_CHECKING:
     from oldlight.traces.fit import Fit
 
 Floats = NDArray[np.float64]
+CHAIN = "age chain"
 
 
 def chosen(fit: Fit, deadline: int | None, oldest: int | None) -> tuple[Channel | None, str]:
@@ -31,6 +33,9 @@ def chosen(fit: Fit, deadline: int | None, oldest: int | None) -> tuple[Channel 
     more = (
         f". Observations older than {oldest} ticks are not used: {cut.cut:.1%} of those that arrive" if cut.cut else ""
     )
+    if name == CHAIN:
+        last = len(channel.kernel) - 1
+        more += f". {WEIGHT:g} visits of its neighbours are added to each row of the chain, and ages from {last} on share a row"
     return channel, f"recommended: {name}: {why}{more}"
 
 

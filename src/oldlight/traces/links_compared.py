@@ -145,7 +145,7 @@ class ChannelComparison:
             return " Which link the plan was made for makes no difference that can be seen."
         name, most = self.safest
         text = (
-            f" The dearest mistake is to plan for {self.names[i]} and run on {self.names[j]}: {self.loss[i, j]:.3g} ± {self.loss_half_width[i, j]:.2g} less than "
+            f" The most expensive mistake is to plan for {self.names[i]} and run on {self.names[j]}: {self.loss[i, j]:.3g} ± {self.loss_half_width[i, j]:.2g} less than "
             f"with the plan for {self.names[j]}."
         )
         return f"{text} If the link is not known, plan for {name}: at most {max(most, 0.0):.3g} is lost."

@@ -91,6 +91,11 @@ def numbered_sessions(seq: Ints, sent: Floats | None) -> list[Ints]:
     return [np.arange(a, b) for a, b in pairwise([*begins, len(seq)])]
 
 
+def counted(n: int, what: str) -> str:
+    """n of them, as text."""
+    return f"{n:,} {what}{'' if n == 1 else 's'}"
+
+
 def possible(where: str, delay: float) -> None:
     if delay > YEAR:
         raise ValueError(
@@ -141,8 +146,13 @@ def one_clock(where: str, sent: Floats, received: Floats) -> tuple[Floats, tuple
     offset = float(-np.nanmin(delay))
     possible(where, offset)
     early = int((delay < 0).sum())
+    some = (
+        "1 message seems to arrive before it was sent"
+        if early == 1
+        else f"{early:,} messages seem to arrive before they were sent"
+    )
     note = (
-        f"{early:,} messages seem to arrive before they were sent, by up to {offset:.4g} ms: two clocks. {offset:.4g} ms were added to "
+        f"{some}, by up to {offset:.4g} ms: two clocks. {offset:.4g} ms were added to "
         "all delays, so that the quickest took 0 ms; what it really took is not in the data"
     )
     return delay + offset, (note,)
@@ -175,7 +185,16 @@ def without_holes(source: object, found: Measured, holes: Holes) -> Measured:
             f"{source}: holes of {gaps[lost].sum() / 1e3:.4g} s in the sending times would be {missing.sum():.4g} lost messages, of {len(gaps) + 1}"
             ' that are there; give holes="stop", or the longest hole in milliseconds that counts as lost'
         )
-    note = f"{int(hole.sum()):,} holes in the sending times, {gaps[hole].sum() / 1e3:.4g} s in all, the longest {gaps[hole].max() / 1e3:.4g} s: "
+    longest = f"{gaps[hole].max() / 1e3:.4g} s"
+    if hole.sum() == 1:
+        note = f"1 hole of {longest} in the sending times: "
+        note += (
+            f"{counted(int(missing.sum()), 'message')} in it, taken for lost"
+            if lost.any()
+            else "taken for a stop of the log"
+        )
+        return _filled(found, missing.astype(np.int64), hole & ~lost)._replace(notes=(*found.notes, note))
+    note = f"{int(hole.sum()):,} holes in the sending times, {gaps[hole].sum() / 1e3:.4g} s in all, the longest {longest}: "
     if lost.any():
         note += f"{int(missing.sum()):,} messages in {int(lost.sum()):,} of them count as lost"
     if (hole & ~lost).any():

@@ -7,7 +7,8 @@
 | tables: commas, semicolons, tabs or blanks; with or without a line of names | everything else | `oldlight.traces.read_table` |
 
 A delay of more than a year is a mistake, and refused. What is assumed is a note. What every format shares (sessions, holes in the
-sending times, two clocks) is defined in `oldlight.traces.measured`. Nothing received is a recording too: all is lost.
+sending times, two clocks) is defined in `oldlight.traces.measured`. Nothing received is a recording too: all is lost. Files are in UTF-8 or, as
+PowerShell writes them, UTF-16; what ping printed on Windows may be in its older code.
 """
 
 from __future__ import annotations
@@ -30,7 +31,7 @@ def read_file(path: str | os.PathLike[str], *, holes: Holes = "lost", columns: S
     else:
         checks.positive("holes", holes)
     source = Path(path)
-    lines = files.read_text(source).splitlines()
+    lines = files.read_text(source, other=lambda text: looks_like_ping(text.splitlines())).splitlines()
     if columns is None and looks_like_ping(lines):
         found, numbered = read_ping(source, lines), True
     elif columns is None and looks_like_json(lines):

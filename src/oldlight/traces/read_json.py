@@ -16,7 +16,7 @@ from typing import Any
 import numpy as np
 
 from oldlight import files
-from oldlight.traces.measured import Measured, by_number, one_session, possible
+from oldlight.traces.measured import Measured, by_number, counted, one_session, possible
 from oldlight.traces.read_table import first_lines, kinds, messages
 
 SECONDS, NANOSECONDS = ("sec", "secs"), ("nanosec", "nsec", "nsecs", "nanosecs")
@@ -43,7 +43,7 @@ def read_json(source: Path, lines: list[str]) -> tuple[Measured, bool]:
         if not isinstance(one, dict):
             raise ValueError(f"{source}, {what} {n}: expected an object {{...}} for each message.{first_lines(lines)}")
     if len(numbered) < 2:
-        raise ValueError(f"{source}: {len(numbered)} messages; expected at least two.{first_lines(lines)}")
+        raise ValueError(f"{source}: {counted(len(numbered), 'message')}; expected at least two.{first_lines(lines)}")
     flat = [(n, flattened(one)) for n, one in numbered]
     names = list(dict.fromkeys(key for _, one in flat[:100] for key in one))
     places = kinds(f"{source}, {what} {flat[0][0]}", [name.rpartition(".")[2] for name in names], first_lines(lines))

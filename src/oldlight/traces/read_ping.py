@@ -4,7 +4,8 @@
 answered by an error, or lies beyond the last answer (the closing line says how many were sent), was lost; of doubled answers the
 first counts. Numbers begin again after 65535.
 
-**ping of Windows**: `Reply from ... time=12ms`; every other line about a message is a loss. **fping** (`-l`, `-c`: lines with
+**ping of Windows**, in any language: `Reply from ... time=12ms`; every other line from the heading (or the first reply) to the next blank
+line is a loss. **fping** (`-l`, `-c`: lines with
 `: [7], ... 12.3 ms` or `timed out`; `-C`: a closing line of delays), each host a session.
 
 **Sessions.** A line `PING ...` or `Pinging ...`, a line after the closing one, or the first number again (not marked DUP!) begins one.
@@ -28,20 +29,23 @@ from oldlight.traces.measured import (
     Ints,
     Measured,
     by_number,
+    counted,
     joined,
     number_or_date,
     one_session,
     possible,
 )
 
-ANSWER = re.compile(r"(?:icmp_)?seq[= ](?P<seq>\d{1,15})\b.*?\btime[=<](?P<time>[\d.]+) ?(?P<unit>ms|us|s)\b")
+ANSWER = re.compile(r"(?:icmp_)?seq[= ](?P<seq>\d{1,15})\b.*?\b\w+[=<](?P<time>[\d.,]+) ?(?P<unit>ms|us|s)\b")
 SILENCE = re.compile(
     r"(?:no answer yet for|request timeout for|from .*?)\s*:?\s*(?:icmp_)?seq[= ](?P<seq>\d{1,15})\b", re.IGNORECASE
 )
-CLOSING = re.compile(r"\b(?P<sent>\d{1,15}) packets transmitted.*?(?:time (?P<time>\d{1,15}) ?ms)?\s*$")
-WINDOWS = re.compile(r"\b(?:bytes|octets)[=:] ?\d+ \w+[=<](?P<time>[\d.]+) ?(?P<unit>ms|s)\b", re.IGNORECASE)
-WINDOWS_LOST = re.compile(r"request timed out|unreachable|general failure|transmit failed|ttl expired", re.IGNORECASE)
-WINDOWS_CLOSING = re.compile(r"Sent = (?P<sent>\d{1,15}),")
+CLOSING = re.compile(  # in any language: so many sent, so many received, a percentage, perhaps the time
+    r"(?:^\s*|\b)(?P<sent>\d{1,15}) [^\W\d][^,\d]*, \d{1,15}\b[^,\d]*,.*?%.*?(?:\b(?P<time>\d{1,15}) ?ms)?\s*$"
+)
+WINDOWS = re.compile(r":\s+(?:\w+[=:] ?\d+ )?\w+[=<](?P<time>[\d.,]+) ?(?P<unit>ms|s)\b")
+WINDOWS_HEADING = re.compile(r"^.*\bping\b.* \d{1,15} \w.*:\s*$|^Pinging ", re.IGNORECASE)
+WINDOWS_CLOSING = re.compile(r"= ?(?P<sent>\d{1,15})[,，] ?\S+ = ?(?P<came>\d{1,15})[,，] ?\S+ = ?(?P<gone>\d{1,15})")
 FPING = re.compile(
     r"(?P<host>\S+)\s*:\s*\[(?P<seq>\d{1,15})\],\s*(?:(?:\d+ bytes,\s*)?(?P<time>[\d.]+) ?(?P<unit>ms)\b|(?P<lost>timed out))"
 )
@@ -55,9 +59,11 @@ SECOND, PATIENCE = 1000.0, 4000.0  # milliseconds between messages, and what Win
 
 @dataclass
 class _Session:
-    """Lines of one session: numbers, delays (NaN: lost), when each answer came (NaN: not said), and the closing line's figures."""
+    """Lines of one session: numbers, delays (NaN: lost), when each answer came (NaN: not said), and the closing line's figures.
+    listing: of Windows, the lines are still about messages."""
 
     windows: bool = False
+    listing: bool = False
     seqs: list[int] = field(default_factory=list)
     delays: list[float] = field(default_factory=list)
     came: list[float] = field(default_factory=list)
@@ -84,8 +90,8 @@ class _Session:
 
 def looks_like_ping(lines: list[str]) -> bool:
     return any(
-        line.startswith(("PING ", "Pinging ")) or ANSWER.search(line) or FPING.search(line) or FPING_CLOSING.match(line)
-        or WINDOWS.search(line)
+        line.startswith("PING ") or WINDOWS_HEADING.search(line) or ANSWER.search(line) or FPING.search(line)
+        or FPING_CLOSING.match(line) or WINDOWS.search(line)
         for line in lines[:20]
     )  # fmt: skip
 
@@ -115,22 +121,26 @@ def read_ping(source: Path, lines: list[str]) -> Measured:
     parts = [made for session in (*sessions, *hosts.values()) if (made := _made(source, session)) is not None]
     count = sum(len(part.delay_ms) for part in parts)
     if count < 2:
-        raise ValueError(f"{source}: ping's output with {count} messages; expected at least two lines with icmp_seq=")
+        raise ValueError(
+            f"{source}: ping's output with {counted(count, 'message')}; expected at least two lines with icmp_seq="
+        )
     return joined(parts)
 
 
 def _read_line(where: str, line: str, came: float, sessions: list[_Session]) -> None:
     """One line of ping's: of the last session, or of a new one."""
-    windows = line.startswith("Pinging ")
+    windows = WINDOWS_HEADING.search(line) is not None
     if windows or line.startswith("PING "):
-        sessions.append(_Session(windows))
+        sessions.append(_Session(windows, windows))
+        return
+    if not line.strip():
+        if sessions and sessions[-1].seqs:
+            sessions[-1].listing = False
         return
     answer, silence = ANSWER.search(line), SILENCE.search(line)
-    closing = CLOSING.search(line) or WINDOWS_CLOSING.search(line)
+    closing = CLOSING.search(line) or _windows_closing(line)
     reply = None if answer or silence else WINDOWS.search(line)
-    lost = (
-        not (answer or silence or reply) and bool(WINDOWS_LOST.search(line)) and bool(sessions) and sessions[-1].windows
-    )
+    lost = not (answer or silence or closing or reply) and bool(sessions) and sessions[-1].listing
     if not (answer or silence or closing or reply or lost):
         return
     numbered = answer or silence
@@ -139,7 +149,7 @@ def _read_line(where: str, line: str, came: float, sessions: list[_Session]) -> 
         or (sessions[-1].closed and not closing)
         or (numbered and sessions[-1].begins_again(int(numbered["seq"]), line))
     ):
-        sessions.append(_Session(bool(reply)))
+        sessions.append(_Session(bool(reply), bool(reply)))
     session = sessions[-1]
     if closing:
         session.total, session.closed = int(closing["sent"]), True
@@ -147,8 +157,14 @@ def _read_line(where: str, line: str, came: float, sessions: list[_Session]) -> 
     elif numbered:
         session.add(int(numbered["seq"]), _delay(where, answer) if answer else np.nan, came if answer else np.nan)
     else:
-        session.windows = True
+        session.windows = session.listing = True
         session.add(len(session.seqs), _delay(where, reply) if reply else np.nan, came if reply else np.nan)
+
+
+def _windows_closing(line: str) -> re.Match[str] | None:
+    """Sent, received and lost in any language: they add up."""
+    found = WINDOWS_CLOSING.search(line)
+    return found if found and int(found["sent"]) == int(found["came"]) + int(found["gone"]) else None
 
 
 def _stamp(stamp: re.Match[str] | None) -> float:
@@ -164,7 +180,7 @@ def _stamp(stamp: re.Match[str] | None) -> float:
 
 def _delay(where: str, found: re.Match[str]) -> float:
     try:
-        delay = float(found["time"]) * UNITS[found["unit"].lower()]
+        delay = float(found["time"].replace(",", ".")) * UNITS[found["unit"].lower()]
     except ValueError:
         raise ValueError(f"{where}: time={found['time']!r}, expected a number of milliseconds") from None
     possible(where, delay)
@@ -204,7 +220,7 @@ def _made(source: Path, session: _Session) -> Measured | None:
     else:
         interval, note = (
             SECOND,
-            "sent every second, ping's default: there is neither a closing line nor a time on each line",
+            "sent every second, ping's default: neither the lines nor a closing line say when",
         )
     return one_session(measured.delay_ms, np.asarray(numbers * interval, dtype=np.float64), note)
 

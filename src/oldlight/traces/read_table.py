@@ -27,6 +27,7 @@ from oldlight.traces.measured import (
     Measured,
     by_number,
     calendar_unit,
+    counted,
     joined,
     number_or_date,
     numbered_sessions,
@@ -60,6 +61,7 @@ FORMS = (
     "accepted are: a table with columns such as sent_ms,received_ms or sent_ms,delay_ms or delay_ms (units _s, _ms, _us, _ns; seq if lost "
     "messages have no line); the same without names, which columns=[...] then gives (on a terminal --columns a,b); what ping or fping printed; irtt's JSON; JSON lines"
 )
+BLANKS = re.compile(r"\[[^\]]*\]|\S+")  # cells between blanks; a time in brackets is one
 SHOWN = 3  # first lines of an unknown file
 Column = tuple[int, str | None]  # its place and its unit
 
@@ -92,7 +94,7 @@ def read_table(source: Path, lines: list[str], columns: Sequence[str] | None) ->
         for name, (i, _) in places.items():
             texts[name].append(cells[i] if i < len(cells) else "")
     if len(rows) < 2:
-        raise ValueError(f"{source}: {len(rows)} messages; expected at least two")
+        raise ValueError(f"{source}: {counted(len(rows), 'message')}; expected at least two")
     numbers = [n for n, _ in rows]
     return messages(
         source, "line", numbers, {name: (texts[name], names[i], unit) for name, (i, unit) in places.items()}, notes
@@ -199,7 +201,7 @@ def _mark(line: str) -> str | None:
 
 
 def _cells(line: str, mark: str | None) -> list[str]:
-    return [cell.strip() for cell in line.split(mark)]
+    return BLANKS.findall(line) if mark is None else [cell.strip() for cell in line.split(mark)]
 
 
 def _closed(head: str) -> str:

@@ -71,7 +71,8 @@ class AgeChain(AgeLink):
                     out.append((p, min(k, M), NOTHING_NEWER if k == m + 1 or k > M else k))
                 else:  # a message of before the episode is news of the link only
                     heard = SILENCE if k == m + 1 else News((k,))
-                    out.append((p, (h + 1, k), NOTHING_NEWER, heard) if k > h + 1 else (p, min(k, M), k, heard))
+                    waiting = (h + 1, k) if h + 1 < M else M  # from time M on every message is of this episode
+                    out.append((p, waiting, NOTHING_NEWER, heard) if k > h + 1 else (p, min(k, M), k, heard))
             return out
 
         first: list[Tick] = [

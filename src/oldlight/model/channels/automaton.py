@@ -97,6 +97,7 @@ class ChannelAutomaton:
         merging: float = 0.0,
     ) -> None:
         self.horizon = checks.whole("ChannelAutomaton: horizon", horizon, least=1)
+        self.unrolled: Any = None  # the last blocks that `oldlight.model.age_layers` made of it, and their sizes
         self.nodes = tuple(nodes)
         self.merging = float(merging)
         number = {name: n for n, name in enumerate(self.nodes)}

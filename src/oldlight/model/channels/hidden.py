@@ -39,8 +39,8 @@ Delivery = tuple[float, Hashable, tuple[int, ...]]  # (probability, next configu
 class Representatives:
     """The laws met so far, each standing for those within `merging` of it in total variation."""
 
-    def __init__(self, merging: float) -> None:
-        self.merging = checks.probability("merging", merging)
+    def __init__(self, merging: float, most: int = MOST_NODES) -> None:
+        self.most, self.merging = most, checks.probability("merging", merging)
         self._met: dict[Hashable, list[Floats]] = {}
         self._count = 0
 
@@ -56,9 +56,9 @@ class Representatives:
                 return tuple(zip(names, known[nearest].tolist(), strict=True))
         known.append(beta)
         self._count += 1
-        if self._count > MOST_NODES:
+        if self._count > self.most:
             raise TooLarge(
-                f"a hidden link has more than {MOST_NODES:,} laws of its state to distinguish within this horizon; merge those "
+                f"a hidden link has more than {self.most:,} laws of its state to distinguish within this horizon; merge those "
                 "within a total variation of ε: automaton(horizon, merging=ε), whose error the certificate then contains"
             )
         return tuple(zip(names, beta.tolist(), strict=True))
@@ -70,13 +70,14 @@ def filtered(
     horizon: int,
     longest: int,
     merging: float = 0.0,
+    most: int = MOST_NODES,
 ) -> tuple[ChannelAutomaton, Callable[[], ChannelAutomaton]]:
     """The automaton of a hidden link, from the deliveries into time 0 and those of a configuration; and a function that makes the true
     link, whose nodes are (node of the automaton, configuration), to value on it what follows merged laws.
 
-    longest: no message arrives with a larger age, so all ages from there on are one.
+    longest: no message arrives with a larger age, so all ages from there on are one. most: laws, refused beyond.
     """
-    laws, begin = Representatives(merging), list(start)
+    laws, begin = Representatives(merging, most), list(start)
     follows: dict[Any, dict[tuple[int, ...], tuple[Any, int]]] = {}  # node -> what is delivered -> (the next node, age)
 
     def sort(weights: Iterable[tuple[float, Delivery]], m: int, node: Any = None) -> list[Tick]:
@@ -163,7 +164,9 @@ class HiddenLink(MessageLink):
     def automaton(self, horizon: int, merging: float = 0.0) -> ChannelAutomaton:
         return self.merged(horizon, merging)[0]
 
-    def merged(self, horizon: int, merging: float) -> tuple[ChannelAutomaton, Callable[[], ChannelAutomaton]]:
+    def merged(
+        self, horizon: int, merging: float, most: int = MOST_NODES
+    ) -> tuple[ChannelAutomaton, Callable[[], ChannelAutomaton]]:
         """The automaton with laws of the mode merged, and a function that makes the true link (`filtered`)."""
         K = self.delays.shape[1]
 
@@ -187,7 +190,7 @@ class HiddenLink(MessageLink):
             arrived = tuple(a + 1 for a, left in enumerate(under_way) if left == 1)
             return send(self.switch[z], tuple(max(left - 1, 0) for left in under_way), arrived)
 
-        return filtered(send(self.first, (0,) * (K - 1), ()), tick, horizon, K - 1, merging)
+        return filtered(send(self.first, (0,) * (K - 1), ()), tick, horizon, K - 1, merging, most)
 
     @property
     def longest(self) -> int:

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from oldlight.model.channels.automaton import NOTHING_NEWER, SILENCE, ChannelAutomaton, News, Tick
-from oldlight.model.channels.hidden import Representatives
+from oldlight.model.channels.hidden import MOST_NODES, Representatives
 
 if TYPE_CHECKING:
     from oldlight.model.channels.delay_law import DelayLaw
@@ -24,14 +24,14 @@ if TYPE_CHECKING:
 class _Losses:
     """The probability that step i is seen, and what is known of the loss channel's mode after step i was settled."""
 
-    def __init__(self, loss: LossChannel | None, horizon: int, merging: float) -> None:
+    def __init__(self, loss: LossChannel | None, horizon: int, merging: float, most: int) -> None:
         modes = None if loss is None else loss.modes(horizon)
         if loss is not None and modes is None and not loss.independent:
             raise ValueError(
                 f"{loss!r} says of losses that depend on each other only how they are drawn (lost); a plan needs modes(horizon), the hidden "
                 "modes behind them (oldlight.model.channels.LossModes). Simulations and ImpairedObservation play it as it is"
             )
-        self.laws = Representatives(merging)
+        self.laws = Representatives(merging, most)
         if modes is not None:
             self.first, self.switch, self.seen = modes
         else:
@@ -63,19 +63,23 @@ def independent_of_the_process(law: DelayLaw) -> bool:
     return bool((rows == rows[:, :1, :1]).all())
 
 
-def in_order_automaton(law: DelayLaw, loss: LossChannel | None = None, merging: float = 0.0) -> ChannelAutomaton:
-    """See the module's text; merging is for losses in bursts (`oldlight.model.channels.hidden`)."""
+def in_order_automaton(
+    law: DelayLaw, loss: LossChannel | None = None, merging: float = 0.0, most: int = MOST_NODES
+) -> ChannelAutomaton:
+    """See the module's text; merging, and the most laws that are kept apart, are for losses in bursts (`oldlight.model.channels.hidden`)."""
     if not independent_of_the_process(law):
         raise ValueError(
             "a delay law that depends on the state or the action is not an automaton of ages: waiting itself tells of the hidden "
             "state. It is planned by the delay planner, without loss; with loss use a law that is the same for all states"
         )
-    H, losses = law.horizon, _Losses(loss, law.horizon, merging)
+    H, losses = law.horizon, _Losses(loss, law.horizon, merging, most)
     hazard, first = law.hazard[:, 0, 0, :], law.first_hazard
     per_step = losses.per_step or bool((hazard != hazard[0]).any())
+    changing = np.flatnonzero((hazard != hazard[-1]).any(axis=1))
+    steady = H if losses.per_step else int(changing.max(initial=-1)) + 2  # from this step on all are alike
 
     def settle(theta: float, i: int, e: int, mode: Any) -> list[Tick]:
-        after = min(i + 1, H) if per_step else 1  # only "after step 0" matters where all steps are alike
+        after = min(i + 1, steady) if per_step else 1  # only "after step 0" matters where all steps are alike
         return [
             (theta * p, (after, e, 0, then), e if seen else NOTHING_NEWER, News((e,)) if seen else News(lost=(e,)))
             for p, seen, then in losses.outcomes(i, mode)

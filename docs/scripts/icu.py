@@ -1,0 +1,71 @@
+"""Plans ICU-Sepsis behind several links and writes the table of docs/icu.md: python docs/scripts/icu.py [link ...]
+
+Each row: bounds on the best executable value, time on the clock, processor time and the peak of memory. Needs the data of the package
+icu-sepsis (pip install icu-sepsis --no-deps). One process per link, so that peaks are its own.
+"""
+
+from __future__ import annotations
+
+import re
+import subprocess
+import sys
+import time
+from pathlib import Path
+from typing import Any
+
+import oldlight as ol
+
+PAGE = Path(__file__).parents[1] / "icu.md"
+HORIZON = 20
+LINKS: dict[str, dict[str, Any]] = {  # and the options of `solve`
+    "constant:0": {},
+    "constant:1": {},
+    "constant:2": {},
+    "constant:3": {"depth": 2},
+    "loss:0.1": {"tolerance": 1e-3},
+    "loss:0.3": {"tolerance": 1e-3, "seconds": 60},
+    "constant:1+loss:0.1": {"tolerance": 1e-3, "seconds": 60},
+    "packets:0=.8,1=.2+loss:0.1": {"tolerance": 1e-3, "seconds": 60},
+}
+BEGIN, END = "<!-- table -->\n", "<!-- end -->"
+
+
+def row(link: str) -> str:
+    """One line of the table."""
+    import resource
+
+    options = LINKS[link]
+    problem = ol.ImpairedMDP(ol.instances.icu_sepsis(HORIZON), link)
+    ol.solve(ol.ImpairedMDP(ol.instances.sensing_chain(n_states=4), link), **options)  # compiles what is compiled
+    began, worked = time.perf_counter(), time.process_time()
+    found = ol.solve(problem, **options, progress=False)
+    wall, work = time.perf_counter() - began, time.process_time() - worked
+    peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 2**20
+    said = ", ".join(f"{key}={value:g}" for key, value in options.items()) or "–"
+    gap = "exact" if found.exact else f"{found.upper - found.lower:.1e}"
+    sure = "" if found.lower_certified else " (95 %)"
+    return f"| `{link}` | {said} | {found.lower:.6f}{sure} | {found.upper:.6f} | {gap} | {wall:.1f} | {work:.1f} | {peak:.1f} |"
+
+
+def main(links: list[str]) -> None:
+    text = PAGE.read_text(encoding="utf-8")
+    head, rest = text.split(BEGIN)
+    table, tail = rest.split(END)
+    known = {found[1]: line for line in table.splitlines() if (found := re.match(r"\| `([^`]+)`", line))}
+    for link in links or LINKS:
+        done = subprocess.run([sys.executable, __file__, "--row", link], capture_output=True, text=True, check=True)
+        known[link] = done.stdout.strip().splitlines()[-1]
+        print(known[link], flush=True)
+    lines = [
+        "| link | options of `solve` | lower | upper | upper − lower | seconds | of the processor | GiB |",
+        "|---|---|---|---|---|---|---|---|",
+        *(known[link] for link in LINKS if link in known),
+    ]
+    PAGE.write_text(head + BEGIN + "\n".join(lines) + "\n" + END + tail, encoding="utf-8")
+
+
+if __name__ == "__main__":
+    if sys.argv[1:2] == ["--row"]:
+        print(row(sys.argv[2]))
+    else:
+        main(sys.argv[1:])

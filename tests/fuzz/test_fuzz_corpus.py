@@ -23,6 +23,8 @@ BROKE = [  # (target, input): each was a traceback, a hang or a bill of gigabyte
     ("links as text and data", b'{"kind":' * 100_000),
     ("processes as text and data", b"/dev/zero"),
     ("processes as text and data", b"{" * 100_000),
+    ("processes as text and data", b"gym:Fro-0.0enLake-v1@5"),
+    ("processes as text and data", b"gym:Fror_chain:0.99enLake-v1@5"),
     ("studies", b"instances = " + b"[" * 100_000),
     ("run files", b"PK\x05\x06" + b"\xff" * 18),
 ]

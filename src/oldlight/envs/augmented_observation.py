@@ -12,7 +12,8 @@ what it has done since. An image is not made a vector: see `IMAGE`. Each class t
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from functools import partial
 from typing import TYPE_CHECKING, Any, Literal
 
 import gymnasium as gym
@@ -28,6 +29,7 @@ from oldlight.envs.observation_view import COUNTERS, ENDLESS, LinkBox, LinkMulti
 from oldlight.registry import nearest
 
 KINDS = ("box", "multidiscrete")
+FEW = 64  # columns that are made from a list
 IMAGE = (
     64 * 64
 )  # a Box with two axes or more and more numbers than this is an image, and belongs in a convolutional network
@@ -58,6 +60,12 @@ class Flattening:
         self._columns = 0
         for part in self._parts:
             self._columns = part.place(self._columns)
+        lists = [(part.key, part.listed()) for part in self._parts]
+        short = self.kind == "box" and self._columns <= FEW
+        self._lists: list[tuple[str, Callable[[Any], list[float]]]] | None
+        self._lists = [(key, way) for key, way in lists if way is not None]
+        if not short or len(self._lists) < len(lists):
+            self._lists = None
         low = np.concatenate([part.low for part in self._parts])
         high = np.concatenate([part.high for part in self._parts])
         self.space: LinkBox | LinkMultiDiscrete
@@ -66,6 +74,16 @@ class Flattening:
         else:
             self.space = LinkMultiDiscrete((high - low + 1).astype(np.int64))
         self.space.queue = queue
+
+    def row(self, shown: dict[str, Any]) -> NDArray[Any]:
+        """One value, axes (entry,)."""
+        if self._lists is None:
+            row: NDArray[Any] = self.rows(shown, 1)[0]
+            return row
+        numbers: list[float] = []
+        for key, listed in self._lists:
+            numbers += listed(shown[key])
+        return np.array(numbers, dtype=np.float32)
 
     def rows(self, shown: dict[str, Any], n: int) -> NDArray[Any]:
         flat = np.zeros((n, self._columns), dtype=np.float32 if self.kind == "box" else np.int64)
@@ -83,10 +101,15 @@ class _Part:
         self.low: NDArray[np.floating[Any]]
         self.high: NDArray[np.floating[Any]]
         self.places: NDArray[np.int64] | None = None
+        self.choices: list[int] = []  # how many each entry has
+        self.starts_at_zero = True
+        self.single = isinstance(space, spaces.Discrete)
+        self.one_axis = space.shape is not None and len(space.shape) == 1
         if isinstance(space, spaces.Discrete | spaces.MultiDiscrete):
             n = np.atleast_1d(space.n if isinstance(space, spaces.Discrete) else space.nvec).ravel().astype(np.int64)
             self.start = np.atleast_1d(space.start).ravel()
             self.shifted = bool(self.start.any())
+            self.choices, self.starts_at_zero = n.tolist(), not self.shifted and len(space.shape or ()) < 2
             if as_box:  # one column for each choice
                 self.places = np.cumsum(n) - n - self.start
                 self.low, self.high = np.zeros(int(n.sum())), np.ones(int(n.sum()))
@@ -132,10 +155,39 @@ class _Part:
             elif self.shifted:
                 rows = rows - self.start
             flat[:, first:last] = rows
-        elif n > 1:
-            flat[np.arange(n)[:, None], self.places + np.reshape(values, (n, -1))] = 1
         else:
-            flat[0, self.places + np.ravel(values)] = 1
+            flat[np.arange(n)[:, None], self.places + np.reshape(values, (n, -1))] = 1
+
+    def listed(self) -> Callable[[Any], list[float]] | None:
+        """How one value of a Box is written as a list of numbers, which for a few takes less time than filling an array; None: it is not done."""
+        if self.places is not None and self.starts_at_zero:
+            rows = [[[float(i == k) for i in range(n)] for k in range(n)] for n in self.choices]
+            if len(rows) == 1 and self.single:
+                return partial(_one_choice, rows[0])
+            return partial(_choices, rows)
+        if self.places is not None or not self.one_axis:
+            return None
+        scale = self.scale
+        if scale is not None:
+            return partial(_scaled, scale)
+        return _numbers
+
+
+def _one_choice(rows: list[list[float]], value: Any) -> list[float]:
+    return rows[value]
+
+
+def _choices(rows: list[list[list[float]]], value: Any) -> list[float]:
+    return [x for row, k in zip(rows, value.tolist(), strict=True) for x in row[k]]
+
+
+def _scaled(scale: float, value: Any) -> list[float]:
+    return [value.item() / scale]
+
+
+def _numbers(value: Any) -> list[float]:
+    found: list[float] = value.tolist()
+    return found
 
 
 class AugmentedObservation(gym.ObservationWrapper[Any, Any, Any], RecordConstructorArgs):
@@ -180,8 +232,7 @@ class AugmentedObservation(gym.ObservationWrapper[Any, Any, Any], RecordConstruc
         self.env.set_wrapper_attr("channel", given)
 
     def observation(self, observation: Any) -> NDArray[Any]:
-        row: NDArray[Any] = self._flattening.rows(observation, 1)[0]
-        return row
+        return self._flattening.row(observation)
 
 
 class AugmentedVectorObservation(_VectorWrapper, RecordConstructorArgs):

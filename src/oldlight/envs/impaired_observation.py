@@ -45,7 +45,7 @@ from gymnasium.utils import RecordConstructorArgs
 from oldlight import checks
 from oldlight.envs.actions import as_action, first_action, fitted
 from oldlight.envs.fixed_length import FixedLength
-from oldlight.envs.observation_view import ObservationView, copied
+from oldlight.envs.observation_view import ObservationView, copied, plain_copy
 from oldlight.envs.outside import take_channel, wrappers_around
 from oldlight.envs.tabular_setup import PLACES, REWARDS, Rewards, as_data
 from oldlight.envs.typical_age import STEPS, typical_age
@@ -53,6 +53,7 @@ from oldlight.model.channels import Channel
 from oldlight.registry import channel_of
 from oldlight.simulation.link_sampler import Delivery, LinkSampler
 
+WHOLE = (int, np.int64)  # the types of most actions of a Discrete space
 STREAM = 0x01D  # keeps the link's random numbers apart from the environment's
 
 
@@ -102,6 +103,9 @@ class ImpairedObservation(gym.Wrapper[Any, Any, Any, Any], RecordConstructorArgs
         self._in_order, self._keeps, self._chosen_for_you = bool(in_order), bool(hindsight), queue is None
         seen, done = env.observation_space, env.action_space
         self._tabular = isinstance(seen, spaces.Discrete) and isinstance(done, spaces.Discrete)
+        self._copy = plain_copy(seen)
+        self._simple = isinstance(done, spaces.Discrete)
+        self._actions = (int(done.start), int(done.start + done.n)) if isinstance(done, spaces.Discrete) else (0, 0)
         self._sampler = self._coming = self._link(channel)
         places = None if queue is None else checks.whole("queue", queue)
         ages = places or self._places(self._sampler, note=queue is None)
@@ -211,16 +215,27 @@ class ImpairedObservation(gym.Wrapper[Any, Any, Any, Any], RecordConstructorArgs
                 f"the episode is longer than the {self.horizon} steps of its horizon; say how long it can be, horizon=..., or end it: "
                 f"gymnasium.wrappers.TimeLimit(env, {self.horizon}) inside"
             )
-        action = fitted(self.env.action_space, action)
-        chosen = copied(action)
-        acts = copied(self._chosen[-self.actuation]) if self.actuation else action
-        acted = copied(acts)
+        low, high = self._actions
+        if not (
+            self._simple and type(action) in WHOLE and low <= action < high
+        ):  # what a Discrete space holds, at once
+            action = fitted(self.env.action_space, action)
+        acts = self._chosen[-self.actuation] if self.actuation else action
+        if self._simple:
+            chosen, acted = action, acts
+        else:
+            chosen, acts = copied(action), copied(acts)
+            acted = copied(acts)
         observation, reward, terminated, truncated, info = self.env.step(acts)
         self._chosen.append(chosen)
-        where = (self._state, int(acts) - int(self.env.action_space.start)) if self._tabular else (0, 0)  # type: ignore[attr-defined]
+        where = (self._state, int(acts) - low) if self._tabular else (0, 0)
         self._now += 1
-        self._unpaid[self._now] = float(reward)
-        self._keep(actions=acted, rewards=float(reward))
+        reward = float(reward)
+        if self.late_rewards:
+            self._unpaid[self._now] = reward
+        if self._keeps:
+            self._record["actions"].append(acted)
+            self._record["rewards"].append(reward)
         info = dict(info)
         info["arrivals"] = self._deliver(observation, self._sampler.send(*where))
         shown = self._shown()
@@ -229,37 +244,51 @@ class ImpairedObservation(gym.Wrapper[Any, Any, Any, Any], RecordConstructorArgs
             self._playing = False
             info["arrivals"] += self._deliver_the_rest()
             if self._keeps:
-                info["hindsight"] = {name: copied(values) for name, values in self._record.items()}
-        return shown, self._pay(over), bool(terminated), bool(truncated), info
-
-    def _keep(self, **what: Any) -> None:
-        for name, value in what.items() if self._keeps else ():
-            self._record[name].append(value)
+                info["hindsight"] = self._hindsight()
+        paid = self._pay(over) if self.late_rewards else reward
+        return shown, paid, bool(terminated), bool(truncated), info
 
     def _deliver(self, observation: Any, now: Delivery) -> list[tuple[int, Any]]:
         """The newest observation is sent; what arrives now moves the newest visible step on."""
-        before = self._newest
+        before, time, sent = self._newest, self._now, self._sent
         if self._tabular:
             self._state = int(observation) - int(self.env.observation_space.start)  # type: ignore[attr-defined]
-        self._sent[self._now] = copied(observation)
-        self._keep(observations=None, arrivals=-1)
+        sent[time] = self._copy(observation)
+        if self._keeps:
+            self._record["observations"].append(None)
+            self._record["arrivals"].append(-1)
+        news: list[tuple[int, Any]] = []
         for i in now.arrived:
             if i >= 0:
-                self._reveal(i, self._now)
+                self._reveal(i, time)
+                news.append((i, self._copy(sent[i])))
+            else:
+                news.append((i, None))
             if i > self._newest:
-                self._newest, self._heard = i, self._now
-        news = [(i, copied(self._sent[i]) if i >= 0 else None) for i in now.arrived] + [(i, None) for i in now.lost]
-        gone = {before, *now.arrived, *now.lost}
+                self._newest, self._heard = i, time
+        for i in now.lost:
+            news.append((i, None))
         if self._sampler.silent:
-            gone = {i for i in self._sent if not self._sampler.may_come(i)}
-        for i in gone - {self._newest}:
-            self._sent.pop(i, None)
+            gone = [i for i in sent if not self._sampler.may_come(i)]
+        else:
+            gone = [before, *now.arrived, *now.lost] if news else []
+        for i in gone:
+            if i != self._newest:
+                sent.pop(i, None)
         return news
 
     def _reveal(self, i: int, when: int) -> None:
-        """The observation of step i arrives at time `when`: keep both, if that is the first time."""
+        """The observation of step i arrives at time `when`: keep both, if that is the first time. (What is kept is copied at the end.)"""
         if self._keeps and self._record["arrivals"][i] < 0:
-            self._record["arrivals"][i], self._record["observations"][i] = when, copied(self._sent[i])
+            self._record["arrivals"][i], self._record["observations"][i] = when, self._sent[i]
+
+    def _hindsight(self) -> dict[str, list[Any]]:
+        """A copy of what was kept."""
+        record = {name: list(values) for name, values in self._record.items()}
+        record["observations"] = [x if x is None else self._copy(x) for x in record["observations"]]
+        if not self._simple:
+            record["actions"] = copied(record["actions"])
+        return record
 
     def _deliver_the_rest(self) -> list[tuple[int, Any]]:
         rest = self._sampler.under_way()
@@ -273,13 +302,14 @@ class ImpairedObservation(gym.Wrapper[Any, Any, Any, Any], RecordConstructorArgs
         time = self._now + self.actuation
         age = time - self._newest if seen else time
         waited = self._now - self._heard if seen else age + 1
-        since = list(self._chosen)[max(len(self._chosen) - min(age, self.queue), 0) :]
+        shown = min(age, self._view.places)
+        since = list(self._chosen)
+        if len(since) > shown:
+            since = since[len(since) - shown :]
         return self._view.show(self._sent[self._newest] if seen else None, seen, age, waited, time, since)
 
     def _pay(self, over: bool) -> float:
-        """What is paid now: the step's own reward, or all that the newest observation brings; at the end the rest."""
-        if not self.late_rewards:
-            return self._unpaid.pop(self._now)
+        """What is paid now where rewards travel: all that the newest observation brings; at the end the rest."""
         until = self._now if over else self._newest
         brought = [i for i in self._unpaid if i <= until]
         paid = 0.0

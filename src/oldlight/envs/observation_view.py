@@ -60,6 +60,23 @@ def copied(value: Any) -> Any:
     return value
 
 
+def plain_copy(space: spaces.Space[Any]) -> Callable[[Any], Any]:
+    """`copied` for values of a space: a number needs none, and for an array it is known beforehand."""
+    if isinstance(space, spaces.Discrete | spaces.Text):
+        return _itself_or_copied
+    if isinstance(space, spaces.Box | spaces.MultiDiscrete | spaces.MultiBinary):
+        return _array_or_copied
+    return copied
+
+
+def _itself_or_copied(value: Any) -> Any:
+    return copied(value) if isinstance(value, np.ndarray) else value
+
+
+def _array_or_copied(value: Any) -> Any:
+    return value.copy() if type(value) is np.ndarray else copied(value)
+
+
 def with_nothing(name: str, space: spaces.Space[Any]) -> tuple[spaces.Space[Any], Any]:
     """A space with room for "nothing yet", and what stands for it."""
     if isinstance(space, spaces.Discrete):
@@ -82,7 +99,13 @@ def as_shown(space: spaces.Space[Any]) -> Callable[[Any], Any]:
         return np.int64
     if isinstance(space, spaces.Text):
         return str
-    return partial(np.array, dtype=space.dtype)
+    return partial(_shown_array, np.dtype(space.dtype))
+
+
+def _shown_array(kind: np.dtype[Any], value: Any) -> Any:
+    if type(value) is np.ndarray and value.dtype is kind:
+        return value.copy()
+    return np.array(value, dtype=kind)
 
 
 def queue_of(name: str, space: spaces.Space[Any], places: int) -> tuple[spaces.Space[Any], Any]:
@@ -99,6 +122,15 @@ def queue_of(name: str, space: spaces.Space[Any], places: int) -> tuple[spaces.S
         return spaces.MultiDiscrete(np.full(places, wide.n), start=np.full(places, wide.start)), row
     assert isinstance(wide, spaces.MultiDiscrete)
     return spaces.MultiDiscrete(np.tile(wide.nvec.ravel(), places), start=np.tile(wide.start.ravel(), places)), row
+
+
+ZERO, ONE = np.int64(0), np.int64(1)
+_COUNTS = list(np.arange(256).reshape(-1, 1))  # copied, which takes less time than making one
+
+
+def count_array(n: int) -> Any:
+    """A new array that holds this one count."""
+    return _COUNTS[n].copy() if 0 <= n < 256 else np.array([n])
 
 
 class OfLink:
@@ -155,34 +187,40 @@ class ObservationView:
         entries["waited"] = _count(most + 1)
         entries["fresh"] = spaces.Discrete(2)
         entries["seen"] = spaces.Discrete(2)
+        self._flat = len(self._shown) == 1 and not isinstance(observation_space, spaces.Dict | spaces.Tuple)
         self._one_number = isinstance(action_space, spaces.Discrete)
         self._rows: list[tuple[str, Any]] = []
         if places:
             for name, space in leaves(action_space, "actions").items():
                 entries[name], row = queue_of(name, space, places)
                 self._rows.append((name, row))
+        self._blank: list[int] = self._rows[0][1].tolist() if places and self._one_number else []
         if clock:
             entries["time"] = _count(most)
         self.space = LinkDict(entries, places, max(ages, 1))
 
-    def show(self, newest: Any, seen: bool, age: int, waited: int, time: int, actions: Sequence[Any]) -> dict[str, Any]:
+    def show(self, newest: Any, seen: bool, age: int, waited: int, time: int, actions: list[Any]) -> dict[str, Any]:
         """The Dict; `newest` is ignored if nothing was seen; `actions` are those since, oldest first (or the newest places)."""
-        values = parts_of(self._observation, newest) if seen else self._nothing
-        shown: dict[str, Any] = {name: make(value) for (name, make), value in zip(self._shown, values, strict=True)}
-        shown["age"] = np.array([age])
-        shown["waited"] = np.array([waited])
-        shown["fresh"] = np.int64(seen and waited == 0)
-        shown["seen"] = np.int64(seen)
+        if self._flat:
+            name, make = self._shown[0]
+            shown: dict[str, Any] = {name: make(newest if seen else self._nothing[0])}
+        else:
+            values = parts_of(self._observation, newest) if seen else self._nothing
+            shown = {name: make(value) for (name, make), value in zip(self._shown, values, strict=True)}
+        shown["age"] = count_array(age)
+        shown["waited"] = count_array(waited)
+        shown["fresh"] = ONE if seen and waited == 0 else ZERO
+        shown["seen"] = ONE if seen else ZERO
         if self._rows:
-            last = actions[max(0, len(actions) - self.places) :]
+            last = actions if len(actions) <= self.places else actions[len(actions) - self.places :]
             if self._one_number:
-                shown["actions"] = self._filled(self._rows[0][1], last)
+                shown["actions"] = np.array(self._blank[len(last) :] + last, dtype=np.int64)
             else:
                 given = [parts_of(self._action, action) for action in last]
                 for j, (name, row) in enumerate(self._rows):
                     shown[name] = self._filled(row, [x for parts in given for x in np.ravel(parts[j])])
         if self.clock:
-            shown["time"] = np.array([time])
+            shown["time"] = count_array(time)
         return shown
 
     @staticmethod

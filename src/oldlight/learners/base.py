@@ -30,6 +30,7 @@ from oldlight.model.policies import FunctionPolicy, Policy
 from oldlight.model.problem import ImpairedMDP
 
 if TYPE_CHECKING:
+    from oldlight.learners.episode_blocks import EpisodeBlock
     from oldlight.simulation import Draws, World
 
 Floats = NDArray[np.float64]
@@ -146,6 +147,8 @@ class Learner:
     """
 
     estimate: float = math.nan
+    episodes_per_block: int = 0  # the most that `play_block` may be asked for; 0: none
+    policies_expire: bool = False  # is what `policy()` returns valid until the next episode only?
 
     def start(self, setting: Setting, rng: np.random.Generator) -> None:
         """Once, before the first episode: what is known beforehand, and the generator to draw from."""
@@ -179,6 +182,11 @@ class Learner:
     def play_episode(self, world: World, draws: Draws) -> tuple[Any, ...]:
         """Optional: play one episode in compiled code of its own: (returns, states, actions, arrivals), as `World.play` gives them.
         It must do what `policy()` would."""
+        raise NotImplementedError
+
+    def play_block(self, world: World, draws: Draws, first: int, wanted: NDArray[np.bool_]) -> EpisodeBlock:
+        """Optional: play the episodes first, first + 1, .. of `draws`, one for each entry of `wanted`, and learn from them, in one compiled call;
+        the policies of the wanted ones are valued afterwards. It must do what the three methods would (`learners.episode_blocks`)."""
         raise NotImplementedError
 
     def __repr__(self) -> str:

@@ -44,27 +44,35 @@ class DelayCounts:
         self.risk = np.zeros((T, S * A, K), dtype=np.int64)
         self.first = np.zeros(H + 1, dtype=np.int64)
         self.starts = np.zeros(S, dtype=np.int64)
-        self.episodes = 0
+        self.done = np.zeros(1, dtype=np.int64)
         self.touched = np.zeros((warmup + H, 2), dtype=np.int64)
 
     def add(self, episode: Episode) -> Ints:
         """Count one episode; returns the (row, pair) of each of its steps."""
         from oldlight.kernels import counts as kernels
 
-        setting = self.setting
-        protocol = kernels.Protocol(setting.warmup, setting.law.longest_delay, setting.n_actions, self.pooled)
-        kernels.count(episode.states, episode.actions, episode.arrivals, protocol, self.arrays(), self.touched)
-        if setting.warmup == 0:
-            self.first[min(int(episode.arrivals[0]), setting.horizon)] += 1
-        self.starts[episode.states[0]] += 1
-        self.episodes += 1
+        kernels.count(revealed(episode), self.protocol(), self.arrays(), self.touched)
         return self.touched
+
+    @property
+    def episodes(self) -> int:
+        """How many were counted."""
+        return int(self.done[0])
+
+    def protocol(self) -> Any:
+        """What is known of the problem, as the kernels read it."""
+        from oldlight.kernels import counts as kernels
+
+        setting = self.setting
+        return kernels.Protocol(setting.warmup, setting.law.longest_delay, setting.n_actions, self.pooled)
 
     def arrays(self) -> Any:
         """The counts, as the kernels read them."""
         from oldlight.kernels import counts as kernels
 
-        return kernels.Counts(self.seen, self.index, self.number, self.n_next, self.event, self.risk)
+        return kernels.Counts(
+            self.seen, self.index, self.number, self.n_next, self.event, self.risk, self.first, self.starts, self.done
+        )
 
     def state(self) -> dict[str, Any]:
         names = ("seen", "index", "number", "n_next", "event", "risk", "first", "starts")
@@ -73,6 +81,13 @@ class DelayCounts:
     def restore(self, state: dict[str, Any]) -> None:
         for key, value in state.items():
             if key == "counts.episodes":
-                self.episodes = int(value)
+                self.done[0] = value
             elif key.startswith("counts."):
                 getattr(self, key.removeprefix("counts."))[...] = value
+
+
+def revealed(episode: Episode) -> Any:
+    """An episode, as the kernels read it."""
+    from oldlight.kernels import counts as kernels
+
+    return kernels.Episode(episode.states, episode.actions, episode.arrivals, episode.rewards)

@@ -36,18 +36,22 @@ reported one: see docs/learning.md.
 from __future__ import annotations
 
 from functools import partial
-from typing import Any, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 from numpy.typing import NDArray
 
 from oldlight import checks
 from oldlight.learners.base import Learner, Setting
-from oldlight.learners.counts import DelayCounts
+from oldlight.learners.counts import DelayCounts, revealed
+from oldlight.learners.episode_blocks import EpisodeBlock, episodes_that_fit, room_for
 from oldlight.learners.greedy import GreedyTable
 from oldlight.learners.optimistic_tables import Estimate, Tables
 from oldlight.model.episode import Episode
-from oldlight.model.policies import Policy
+from oldlight.model.policies import Policy, TablePolicy
+
+if TYPE_CHECKING:
+    from oldlight.simulation import Draws, World
 
 Floats = NDArray[np.float64]
 
@@ -62,6 +66,7 @@ def rewards_in_unit_interval(setting: Setting) -> None:
         )
 
 
+GREEDY = 256  # episodes of a block: the table must have room for all that they may meet
 DEFAULT = {"hoeffding": 0.01, "bernstein": 0.02}  # docs/scripts/tune.py
 
 
@@ -156,99 +161,98 @@ class DelayedUCBVI(Learner):
             self.tables.remaining = np.full(H + 1, float(H))
         if self.rewards == "estimated":
             self.tables.remaining = np.arange(H, -1, -1.0) if self.clip == "remaining" else self.tables.remaining
-            self.paid = np.zeros((H, S * A))
-            self.paid_times = np.zeros((H, S * A), dtype=np.int64)
+        steps = H if self.rewards == "estimated" else 0
+        self.paid, self.paid_times = np.zeros((steps, S * A)), np.zeros((steps, S * A), dtype=np.int64)
         self.D = min(H, setting.law.max_delay + 1)
         self.planned_at = np.zeros_like(self.counts.seen)
         self.planned_risk = np.zeros_like(self.counts.risk)
+        self._learnt = self._arrays()
         self.greedy = GreedyTable(self.tables, rng) if self.planning == "greedy" else None
         self.estimate = np.nan
+        self._policy: Policy | None = None
+        self.policies_expire = self.greedy is not None
         if self.greedy is None:
+            self.episodes_per_block = episodes_that_fit(len(self.tables.actions), self.tables.actions.dtype)
+            if not self.tables.one_call:
+                self.episodes_per_block = 0
             self._plan()
         else:
+            self.episodes_per_block = GREEDY
             self.greedy.renew(self.model)
             self.play_episode = partial(self.greedy.play, self.model)  # type: ignore[method-assign]
 
     # -- the three parts of an episode ------------------------------------------------------------------------------
 
     def policy(self) -> Policy:
-        return self._policy if self.greedy is None else self.greedy.policy(self.model)
+        if self.greedy is not None:
+            return self.greedy.policy(self.model)
+        if self._policy is None:
+            self._policy = self.tables.policy()
+        return self._policy
 
     def act(self, info: Any) -> Any:
         return self.policy().probabilities(info)
 
     def see(self, episode: Episode) -> None:
-        touched = self.counts.add(episode)
-        if self.rewards == "estimated":
-            self._pay(episode)
-        self._estimate(touched)
+        from oldlight.kernels import delayed_ucbvi as kernels
+
+        plan = kernels.take(revealed(episode), self._learnt)
         if self.greedy is not None:
             self.greedy.renew(self.model)
-        elif self.planning == "full" or self._doubled(touched):
+        elif plan:
             self._plan()
 
-    # -- estimates and bonuses -------------------------------------------------------------------------------------
+    def play_block(self, world: World, draws: Draws, first: int, wanted: NDArray[np.bool_]) -> EpisodeBlock:
+        from oldlight.kernels import delayed_ucbvi as kernels
 
-    def _estimate(self, touched: Any) -> None:
-        """p̂, θ̂ and their bonuses for the pairs of the last episode."""
+        actions = self.tables.actions
+        block = room_for(draws, first, wanted, len(actions), actions.dtype)
+        if self.greedy is not None:
+            self.greedy.play_block(self.model, world, self._learnt, block)
+            return EpisodeBlock(block.returns, block.starts, block.estimates, block.which, [])
+        layout, plan, before = self.tables.layout, self.tables.plan(self.model), self.policy()
+        rule = world.player(TablePolicy.trusted(layout, actions)).rule()
+        self.estimate, plans, changed = kernels.block(
+            world.arrays, rule, world.played(1), self._learnt, plan, self.estimate, self.rng, block
+        )
+        policies: list[Policy] = [TablePolicy.trusted(layout, row) for row in block.policies[: block.rows[0]]]
+        if policies and not block.rows[1]:
+            policies[0] = before  # the same object: it may be valued already
+        if plans:
+            self._policy = policies[-1] if policies and not changed else None
+        return EpisodeBlock(block.returns, block.starts, block.estimates, block.which, policies)
+
+    # -- what the kernels read -------------------------------------------------------------------------------------
+
+    def _arrays(self) -> Any:
+        """Counts, estimates and bonuses, as `kernels.delayed_ucbvi` reads them; the arrays change in place."""
         from oldlight.kernels import counts as kernels
+        from oldlight.kernels.delayed_ucbvi import Learnt
 
         setting, counts, model = self.setting, self.counts, self.model
         known_law = self.law == "known" or setting.warmup > 0
         bonus = kernels.Bonus(
             float(self.c), float(setting.horizon), float(self.D) * setting.log_term, setting.log_term, known_law,
-            self.divisor == "printed",
+            self.divisor == "printed", self.law == "known",
         )  # fmt: skip
         estimates = kernels.Estimates(
-            model.weight, model.n_next, model.bonus, model.spread, model.theta, model.theta_bonus, model.known
-        )
-        kernels.estimate(touched, counts.arrays(), bonus, estimates)
-        if self.law == "estimated":
-            model.rho[:] = counts.starts / counts.episodes
-        if self.law == "estimated" and setting.warmup == 0:
-            seen = np.append(np.cumsum(counts.first[::-1])[::-1], 0)[: len(model.first_theta)]
-            model.first_theta[:] = np.where(seen > 0, counts.first[: len(seen)] / np.maximum(seen, 1), 1.0)
-            scale = self.c * setting.horizon * np.sqrt(self.D * setting.log_term)
-            waiting = seen[1 : 1 + setting.horizon]  # episodes in which nothing was seen by time h
-            model.root_bonus[:] = np.where(
-                waiting > 0,
-                scale * (1 / np.sqrt(counts.episodes) + 1 / np.sqrt(np.maximum(waiting, 1))),
-                setting.horizon,
-            )
-
-    def _pay(self, episode: Episode) -> None:
-        """r̂ + c·√(ι/N), at most 1."""
-        H, A = self.setting.horizon, self.setting.n_actions
-        h, warmup = np.arange(H), episode.warmup
-        sa = episode.states[warmup:] * A + episode.actions[warmup:]
-        self.paid[h, sa] += episode.rewards[warmup:]
-        self.paid_times[h, sa] += 1
-        if self.pooled:
-            mean = self.paid.sum(axis=0) / np.maximum(self.paid_times.sum(axis=0), 1)
-            times = np.broadcast_to(self.paid_times.sum(axis=0), self.paid.shape)
-            mean = np.broadcast_to(mean, self.paid.shape)
-        else:
-            mean, times = self.paid / np.maximum(self.paid_times, 1), self.paid_times
-        bound = mean + self.c * np.sqrt(self.setting.log_term / np.maximum(times, 1))
-        self.tables.rewards[:] = np.where(times > 0, np.minimum(bound, 1.0), 1.0).reshape(self.tables.rewards.shape)
-
-    def _doubled(self, touched: Any) -> bool:
-        """Has a count of the last episode doubled since the last plan, or is it no longer 0?"""
-        rows, pairs = touched[:, 0], touched[:, 1]
-        seen, risk = self.counts.seen[rows, pairs], self.counts.risk[rows, pairs]
-        more = ((seen >= 2 * self.planned_at[rows, pairs]) & (seen > 0)).any()
-        if self.law == "estimated":
-            more |= ((risk >= 2 * self.planned_risk[rows, pairs]) & (risk > 0)).any()
-        return bool(more)
+            model.weight, model.n_next, model.bonus, model.spread, model.theta, model.theta_bonus, model.known,
+            model.first_theta, model.rho, model.root_bonus,
+        )  # fmt: skip
+        paid = kernels.Paid(self.paid, self.paid_times, self.tables.rewards)
+        return Learnt(
+            counts.protocol(), counts.arrays(), bonus, estimates, paid, counts.touched, self.planned_at, self.planned_risk,
+            self.planning == "doubling",
+        )  # fmt: skip
 
     def _plan(self) -> None:
+        from oldlight.kernels import delayed_ucbvi as kernels
+
         self.estimate = self.tables.sweep(self.model, self.rng)
         if self.law == "estimated" and self.counts.episodes == 0:
             self.estimate = float(self.tables.remaining[0])  # where an episode begins is not known yet
-        self._policy = self.tables.policy()
-        if self.planning == "doubling":
-            np.copyto(self.planned_at, self.counts.seen)
-            np.copyto(self.planned_risk, self.counts.risk)
+        self._policy = None
+        kernels.planned(self._learnt)
 
     # -- checkpoints -----------------------------------------------------------------------------------------------
 
@@ -278,4 +282,4 @@ class DelayedUCBVI(Learner):
         if self.greedy is not None:
             self.greedy.restore(state)
         else:
-            self._policy = self.tables.policy()
+            self._policy = None

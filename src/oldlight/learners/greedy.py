@@ -42,7 +42,13 @@ class GreedyTable:
         setting = self.tables.setting
         kernels.without_delay(self._arrays(model)[0], setting.horizon, setting.warmup)
         self.salt = np.uint64(self.rng.integers(2**63))
-        if 2 * self.used[0] > len(self.keys):
+        self._make_room(0)
+
+    def _make_room(self, more: int) -> None:
+        """At most half of the table is taken after `more` entries."""
+        from oldlight.kernels import greedy as kernels
+
+        while 2 * (self.used[0] + more) > len(self.keys):
             keys, values = np.zeros(4 * len(self.keys), dtype=np.int64), np.zeros(4 * len(self.keys))
             kernels.rehash(self.keys, self.values, keys, values)
             self.keys, self.values = keys, values
@@ -68,6 +74,18 @@ class GreedyTable:
         played = world.played(1)
         kernels.episode(self.salt, *self._arrays(model), world.arrays, pending, draws.arrays(), played)
         return played.returns, played.states, played.actions, played.settles
+
+    def play_block(self, model: Estimate, world: World, learnt: Any, block: Any) -> None:
+        """Play the episodes of a block and learn from them; the table has room for all of them first."""
+        from oldlight.kernels import delayed_ucbvi as kernels
+
+        n = len(block.returns)
+        block.which[:] = -1  # this policy cannot be kept
+        self._make_room((n + 1) * (world.problem.horizon + len(self.tables.ends)))
+        salts = np.append(self.salt, self.rng.integers(2**63, size=n).astype(np.uint64))
+        pending = np.array(world.problem.pending[: world.problem.horizon], dtype=np.int64)
+        kernels.greedy_block(world.arrays, pending, world.played(1), learnt, *self._arrays(model), salts, block)
+        self.salt = salts[-1]
 
     def choose(self, model: Estimate, info: Information) -> int:
         """What the agent does on `info`."""

@@ -20,25 +20,23 @@ from __future__ import annotations
 import os
 import time
 from collections.abc import Callable, Iterable
-from functools import lru_cache, partial
+from functools import partial
 from pathlib import Path
 from typing import Any, Literal
 
 import numpy as np
-from numpy.typing import NDArray
 
 from oldlight import checks
-from oldlight.learners.base import LearnerLike, Setting, current_policy, has_hook
+from oldlight.learners.base import LearnerLike, Setting, has_hook
 from oldlight.learners.checkpoint import Checkpoint
+from oldlight.learners.episode_loop import EpisodeLoop
 from oldlight.learners.policy_evaluator import PolicyEvaluator, best_by_start
 from oldlight.learners.run import LearningRun
-from oldlight.model.episode import Episode
-from oldlight.model.policies import Policy
 from oldlight.model.problem import ImpairedMDP, checked_problem
 from oldlight.planning import solve
 from oldlight.progress import progress_bar
 from oldlight.random_streams import Seed, seed_number
-from oldlight.simulation import CHUNK, Draws, World
+from oldlight.simulation import World
 from oldlight.workers import Pool
 
 Progress = bool | Callable[[int, int], None] | None
@@ -118,7 +116,7 @@ def learn(
     saved = None if checkpoint is None else Checkpoint(checkpoint, checkpoint_every, run, learner, rng, evaluator)
     if saved is not None:
         saved.restore()
-    return _run_episodes(_Episodes(world, learner, evaluator, run), saved, progress)
+    return _run_episodes(EpisodeLoop(world, learner, evaluator, run), saved, progress)
 
 
 def _optimum(problem: ImpairedMDP, nothing: Any) -> float:
@@ -130,17 +128,17 @@ def _optimum(problem: ImpairedMDP, nothing: Any) -> float:
         raise
 
 
-def _run_episodes(episodes: _Episodes, checkpoint: Checkpoint | None, progress: Progress) -> LearningRun:
+def _run_episodes(episodes: EpisodeLoop, checkpoint: Checkpoint | None, progress: Progress) -> LearningRun:
     """The episodes that are left; Ctrl-C ends them after the last complete one."""
     run, reported = episodes.run, 0.0
     try:
         with progress_bar(progress, run.learner) as callback:
-            for k in range(run.done, run.episodes):
-                episodes.one(k)
+            while run.done < run.episodes:
+                episodes.some()
                 if checkpoint is not None:
-                    checkpoint.episode_done(last=k + 1 == run.episodes)
+                    checkpoint.episode_done(last=run.done == run.episodes)
                 if callback is not None and time.monotonic() - reported > 0.1:
-                    callback(k + 1, run.episodes)
+                    callback(run.done, run.episodes)
                     reported = time.monotonic()
     except KeyboardInterrupt as stop:
         if checkpoint is not None:
@@ -149,56 +147,6 @@ def _run_episodes(episodes: _Episodes, checkpoint: Checkpoint | None, progress: 
         stop.partial = run.cut()  # type: ignore[attr-defined]
         raise
     return run.cut()
-
-
-class _Episodes:
-    """The protocol of one episode: fix the policy, value it, play it, show the learner what it reveals, record."""
-
-    def __init__(self, world: World, learner: Any, evaluator: PolicyEvaluator, run: LearningRun) -> None:
-        self.world, self.learner, self.evaluator, self.run = world, learner, evaluator, run
-        self._plays_itself = has_hook(learner, "play_episode")  # in compiled code of its own
-        self._played: Policy | None = None  # the policy that `_player` plays
-        self._player: Any = None
-        self._chunk, self._draws = -1, None  # type: int, Draws | None
-
-    def one(self, k: int) -> None:
-        """Episode k. `run.done` is raised at its very end: an interrupted episode leaves no trace in what counts as done."""
-        run, learner = self.run, self.learner
-        valued = k % run.every == 0
-        began = time.perf_counter()
-        draws = self._random_numbers(k)
-        policy = current_policy(learner, self.world.problem.n_actions) if valued or not self._plays_itself else None
-        evaluation_began = time.perf_counter()
-        if valued and policy is not None:
-            run.values[k], run.half_widths[k] = self.evaluator.value(policy, k)
-        else:
-            run.values[k], run.half_widths[k] = run.values[k - 1], run.half_widths[k - 1]
-        evaluation = time.perf_counter() - evaluation_began
-        returns, states, actions, arrivals = self._play(policy, draws)
-        learner.see(_episode(self.world.problem, states[:, 0], actions[:, 0], arrivals[:, 0]))
-        run.returns[k] = returns[0]
-        if run.starts is not None and run.start_values is not None:
-            run.starts[k], run.start_values[k] = states[0, 0], self.evaluator.starts[states[0, 0]]
-        run.estimates[k] = getattr(learner, "estimate", np.nan)
-        run.seconds[k] = time.perf_counter() - began - evaluation
-        run.done = k + 1
-
-    def _random_numbers(self, k: int) -> Draws:
-        """Those of episode k, which are drawn a chunk of episodes at a time."""
-        if self._draws is None or k // CHUNK != self._chunk:
-            self._chunk, self._draws = k // CHUNK, self.world.draw(self.run.seed, k // CHUNK)
-        return self._draws.one(k % CHUNK)
-
-    def _play(self, policy: Policy | None, draws: Draws) -> tuple[Any, ...]:
-        """Returns, states, actions and arrivals of one played episode."""
-        if self._plays_itself:
-            played: tuple[Any, ...] = self.learner.play_episode(self.world, draws)
-            return played
-        assert policy is not None
-        if self._player is None or policy is not self._played:
-            self._played, self._player = policy, self.world.player(policy)
-        returns, _, _, states, actions, arrivals = self.world.play(self._player, draws, 1)
-        return returns, states, actions, arrivals
 
 
 def _check(problem: Any, learner: Any, evaluate: str, by_start: bool, checkpoint: Any) -> None:
@@ -226,21 +174,6 @@ def _failure(failure: float) -> float:
     if gamma == 0:
         raise ValueError("failure is 0, expected a probability in (0, 1]: no bonus is large enough for certainty")
     return gamma
-
-
-def _episode(problem: ImpairedMDP, states: Any, actions: Any, arrivals: Any) -> Episode:
-    warmup, H = problem.warmup, problem.horizon
-    paid = np.zeros(warmup + H)
-    paid[warmup:] = problem.mdp.rewards[_steps(H), states[warmup:], actions[warmup:]]
-    if problem.loss is not None:
-        lost = arrivals == -1
-        states, paid[lost] = np.where(lost, -1, states), np.nan
-    return Episode(states.astype(np.int64), actions.astype(np.int64), arrivals.astype(np.int64), paid, warmup)
-
-
-@lru_cache
-def _steps(H: int) -> NDArray[np.int64]:
-    return np.arange(H)
 
 
 def learn_seeds(

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass
 from functools import partial
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -17,7 +17,6 @@ from oldlight.planning.delay import action_type
 
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
-NOISE = 1e-12  # ties are values closer than this
 
 
 @dataclass
@@ -54,21 +53,34 @@ class Tables:
         self.remaining = np.append(np.cumsum(rewards.max(axis=(1, 2))[::-1])[::-1], 0.0)
         self._noise = np.empty((setting.n_actions, 64 + min(512, setting.n_actions ** max(len(self.ends) - 2, 0))))
         self._planned: Estimate | None = None
+        self._plan: Any = None
         self._calls = list(self.schedule.calls(thread_count()))
 
     def sweep(self, model: Estimate, rng: np.random.Generator) -> float:
         """One optimistic pass; ties are broken at random. Returns the estimate of the optimal value."""
-        if model is not self._planned:
-            self._planned, self._sweep = model, self._prepared(model)
-        rng.random(out=self._noise)
-        self._noise *= NOISE
-        run_calls(self._sweep, self._calls)
-        return self._start(model.rho, model.first_theta)
+        from oldlight.kernels import delay as kernels
+        from oldlight.kernels.optimistic_tables import draw_noise, start_value
 
-    def _prepared(self, model: Estimate) -> Callable[..., None]:
-        """The compiled sweep for this model, whose arrays change in place."""
+        plan = self.plan(model)
+        draw_noise(self._noise, rng)
+        run_calls(partial(kernels.sweep, plan.model, plan.optimism, plan.tables, plan.mode), self._calls)
+        return float(start_value(plan))
+
+    @property
+    def one_call(self) -> bool:
+        """Is a pass so small that one compiled call does it?"""
+        return len(self._calls) == 1 and self._calls[0][3] == 1
+
+    def plan(self, model: Estimate) -> Any:
+        """What a pass for this model reads and writes (`kernels.optimistic_tables.Plan`); its arrays change in place."""
+        if model is not self._planned:
+            self._planned, self._plan = model, self._prepared(model)
+        return self._plan
+
+    def _prepared(self, model: Estimate) -> Any:
         from oldlight.kernels import block
         from oldlight.kernels import delay as kernels
+        from oldlight.kernels.optimistic_tables import Plan
 
         setting = self.setting
         H, S, A = setting.horizon, setting.n_states, setting.n_actions
@@ -85,22 +97,9 @@ class Tables:
         tables = kernels.Tables(
             self.schedule.blocks, self.powers, self.values, self.actions, np.empty((0, A)), pending, H, False
         )
-        return partial(kernels.sweep, estimates, optimism, tables, block.OPTIMISTIC)
-
-    def _start(self, rho: Floats, first_theta: Floats) -> float:
-        """The value of time 0, from the values just computed."""
-        layout, setting = self.layout, self.setting
-        if setting.warmup:
-            S, Q = setting.n_states, setting.n_actions**setting.warmup
-            here = int(layout.offset[0, setting.warmup, 0])
-            return float(rho @ self.values[here : here + S * Q].reshape(S, Q).mean(axis=1))
-        value, at_once = 0.0, float(first_theta[0])
-        if at_once > 0 and layout.offset[0, 0, 0] >= 0:
-            here = int(layout.offset[0, 0, 0])
-            value += at_once * float(rho @ self.values[here : here + setting.n_states])
-        if layout.root[0] >= 0:
-            value += (1 - at_once) * float(self.values[layout.root[0]])
-        return value
+        first = int(self.layout.offset[0, setting.warmup, 0])
+        whole = (block.OPTIMISTIC, 0, len(self.schedule.blocks), 0, 1)
+        return Plan(estimates, optimism, tables, first, int(self.layout.root[0]), setting.warmup, *whole)
 
     def policy(self) -> TablePolicy:
         """The policy of the last pass, as an object of its own."""

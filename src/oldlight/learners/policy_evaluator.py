@@ -1,7 +1,7 @@
 """What the policies of a learner are worth: each is valued once, on demand per first state as well.
 
-A table under delay is followed by the backward induction of `oldlight.planning.delay`, which gives the value per state of
-the first step (step −warmup) in the same pass; the sequences of a policy under loss likewise. Any other policy has to be asked, one information
+A table under delay is followed by `oldlight.planning.table_values`, which computes only what differs from the table before, and gives the value per
+state of the first step (step −warmup) in the same pass; the sequences of a policy under loss likewise. Any other policy has to be asked, one information
 state after the other, and is valued by `oldlight.evaluate`, once more for each first state if those are asked for.
 
 **How often it is asked.** Behind loss a policy that randomises can reach every information state: S·A^m of them m steps after an
@@ -14,6 +14,7 @@ errors do not add up in the regret.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -27,9 +28,13 @@ from oldlight.planning.delay import DelayModel, Induction, Stage
 from oldlight.planning.delay import by_start as values_by_start
 from oldlight.planning.evaluation import MAX_STATES, Evaluation, evaluate, play
 from oldlight.planning.loss import blackout_values
+from oldlight.planning.table_values import TableValues
 
 Floats = NDArray[np.float64]
 QUESTIONS = 10_000  # how often a policy is asked for one value, by a walk or in play
+TABLE = (
+    2**22
+)  # information states of a table whose values of all times are kept (32 MiB), so that a table that changed a little is valued at once
 EPISODES = 20_000  # played for a sampled value of a policy that need not be asked
 
 
@@ -39,6 +44,7 @@ class PolicyEvaluator:
     def __init__(self, problem: ImpairedMDP, how: str, seed: int, by_start: bool = False) -> None:
         self.problem, self.how, self.seed = problem, how, seed
         self._last: Policy | None = None
+        self._tables: TableValues | None = None  # made with the first table
         self._value = (np.nan, 0.0)
         self._model = DelayModel(problem, Layout.of(problem)) if problem.arrival_probability is None else None
         self._by_start = by_start
@@ -56,6 +62,34 @@ class PolicyEvaluator:
             self._last, self._value = policy, self._valued(policy, k)
         return self._value
 
+    def values(self, policies: Sequence[Policy], first: Sequence[int]) -> tuple[Floats, Floats, Floats]:
+        """Those of several policies, played first in these episodes: values and half-widths, shape (n,), and the values per first state, (n, S)."""
+        tables = [
+            policy.actions for policy in policies if isinstance(policy, TablePolicy) and policy.actions is not None
+        ]
+        if self.how == "exact" and self._model is not None and policies and len(tables) == len(policies):
+            found = self._of_tables(tables)
+            if found is not None:
+                self.starts, value = found[-1], np.array([self.problem.initial @ row for row in found])
+                self._last, self._value = policies[-1], (float(value[-1]), 0.0)
+                return value, np.zeros(len(value)), found
+        rows = [(*self.value(policy, k), self.starts.copy()) for policy, k in zip(policies, first, strict=True)]
+        S = self.problem.n_states
+        return (
+            np.array([row[0] for row in rows]),
+            np.array([row[1] for row in rows]),
+            np.array([row[2] for row in rows]).reshape(-1, S),
+        )
+
+    def _of_tables(self, tables: Sequence[Any]) -> Floats | None:
+        """The values of tables per first state; None where they are so large that the induction does it with its threads."""
+        assert self._model is not None
+        if self._model.layout.size > TABLE:
+            return None
+        if self._tables is None:
+            self._tables = TableValues(self._model)
+        return self._tables.by_start(np.array(tables))
+
     def holds(self, policy: Policy) -> bool:
         """Is it the policy that was valued last?"""
         return policy is self._last
@@ -71,7 +105,10 @@ class PolicyEvaluator:
             found = play(self.problem, policy, self._episodes if asked else EPISODES, seed)
             return found.value, found.half_width
         if self._model is not None and isinstance(policy, TablePolicy):
-            self.starts = values_by_start(self.problem, self._follow(policy.actions, policy.action_probabilities))
+            known = None if policy.actions is None else self._of_tables([policy.actions])
+            if known is None:
+                known = values_by_start(self.problem, self._follow(policy.actions, policy.action_probabilities))[None]
+            self.starts = known[0]
             return float(self.problem.initial @ self.starts), 0.0
         found = self._evaluate(self.problem, policy, seed)
         wide = self._value_starts(policy, seed) if self._by_start else 0.0

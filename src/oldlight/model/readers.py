@@ -28,7 +28,10 @@ def gymnasium_table(env: Any) -> Arguments:
     if isinstance(env, str):
         import gymnasium
 
-        env = gymnasium.make(env)
+        try:
+            env = gymnasium.make(env)
+        except (gymnasium.error.Error, ImportError) as error:
+            raise ValueError(f"there is no Gymnasium environment {env!r}: {error}") from error
     base = getattr(env, "unwrapped", env)
     table = getattr(base, "P", None)
     if not isinstance(table, Mapping):

@@ -225,6 +225,12 @@ class Player:
     pending: Ints
     late: int = 0
 
+    def rule(self) -> Any:
+        """As the kernels read it."""
+        from oldlight.kernels import episodes as kernels
+
+        return kernels.Rule(self.table, self.action_probabilities, self.offset, self.root, self.pending, self.late)
+
     @property
     def asks(self) -> bool:
         """Must the policy be asked in Python?"""
@@ -345,17 +351,14 @@ class World:
         H, warmup = problem.horizon, problem.warmup
         played, random = self.played(n), draws.arrays()
         returns, states, actions = played.returns, played.states, played.actions
-        rule = k.Rule(
-            player.table, player.action_probabilities, player.offset, player.root, player.pending, player.late
-        )
         k.begin(self.arrays, random, played)
         if player.asks:
             for h in range(H):
                 now = self._ask(player.policy, h, draws.action[warmup + h, :n], states, actions, played.agent)
                 actions[warmup + h] = now
-                k.play(k.GIVEN, h, h + 1, self.arrays, rule, random, played)
+                k.play(k.GIVEN, h, h + 1, self.arrays, player.rule(), random, played)
         else:
-            k.play(player.mode, 0, H, self.arrays, rule, random, played)
+            k.play(player.mode, 0, H, self.arrays, player.rule(), random, played)
         settles = played.settles
         arrivals = settles if problem.loss is None else np.where(draws.lost[:H, :n], np.int32(-1), settles)
         return returns, played.earned, played.ages, states, actions, arrivals

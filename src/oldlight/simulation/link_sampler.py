@@ -27,7 +27,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from oldlight.model.channels import Channel, ChannelAutomaton
+from oldlight.model.channels import Channel, ChannelAutomaton, ConstantDelay
 from oldlight.model.channels.delay_law import DelayLaw
 from oldlight.model.channels.messages import AgeLink, SteppedLink
 from oldlight.model.channels.pmfs import running_sums
@@ -82,6 +82,9 @@ class LinkSampler:
             LawSampler(channel, horizon=horizon, sizes=sizes, in_order=in_order) if channel.has_delay_law else None
         )
         self.link = None if self.law is not None else stepped(channel, horizon)
+        delay = channel.delay if self.law is not None and channel.loss is None else None
+        # every observation is late by this much: nothing is drawn, nothing has to be kept
+        self._certain = delay.d if isinstance(delay, ConstantDelay) and delay.d < LONGEST else None
 
     def oldest(self, horizon: int) -> int:
         """The largest age, or number of actions before anything is seen, within so many steps."""
@@ -102,6 +105,8 @@ class LinkSampler:
         self._rng, self.now = rng, 0
         self._due: dict[int, list[tuple[int, bool]]] = {}  # by the time at which they settle: (step, lost)
         self._state = np.zeros(1, dtype=np.int64)
+        if self._certain is not None:
+            return Delivery([0] if self._certain == 0 else [], [])
         if self.law is not None:
             return self._settle(*self.law.begin(rng))
         return self._told()
@@ -109,16 +114,24 @@ class LinkSampler:
     def send(self, s: int = 0, a: int = 0) -> Delivery:
         """The next time."""
         self.now += 1
+        if self._certain is not None:
+            i = self.now - self._certain
+            return Delivery([i] if i >= 0 else [], [])
         if self.law is not None:
             return self._settle(*self.law.send(s, a))
         return self._told()
 
     def under_way(self) -> list[tuple[int, int, bool]]:
         """(step, when it settles, lost) of everything that settles later, by step."""
+        if self._certain is not None:
+            d = self._certain
+            return [(i, i + d, False) for i in range(max(self.now - d + 1, 0), self.now + 1)]
         return sorted((i, when, lost) for when, found in self._due.items() for i, lost in found)
 
     def may_come(self, step: int) -> bool:
         """Can the observation of `step` still arrive later?"""
+        if self._certain is not None:
+            return self.now - self._certain < step <= self.now
         if self.link is not None and not self.link.sends_messages:
             return self.now - step < self.link.longest
         return any(step == i and not lost for found in self._due.values() for i, lost in found)
@@ -136,7 +149,9 @@ class LinkSampler:
         return self._delivered()
 
     def _delivered(self) -> Delivery:
-        settled = self._due.pop(self.now, [])
+        settled = self._due.pop(self.now, None)
+        if settled is None:
+            return Delivery([], [])
         return Delivery([i for i, lost in settled if not lost], [i for i, lost in settled if lost])
 
 

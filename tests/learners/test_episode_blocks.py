@@ -1,0 +1,173 @@
+"""Blocks of episodes do what the three methods do, episode by episode: the same numbers from the same seed."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+import oldlight as ol
+from oldlight.learners import DelayedUCBVI, LearningRun, learn
+from oldlight.learners.episode_blocks import plays_blocks
+from oldlight.learners.episode_loop import EpisodeLoop
+from oldlight.model.information import Layout
+from oldlight.planning.delay import DelayModel
+from oldlight.planning.table_values import TableValues
+
+COLUMNS = ("values", "half_widths", "returns", "estimates", "starts", "start_values")
+
+
+def process(seed: int, stationary: bool = True, S: int = 4, A: int = 2, H: int = 5) -> ol.TabularMDP:
+    rng = np.random.default_rng(seed)
+    shape = (S, A) if stationary else (H, S, A)
+    P = rng.dirichlet(0.4 * np.ones(S), size=shape)
+    return ol.TabularMDP(P, rng.random((H, S, A)), horizon=H, initial=rng.dirichlet(np.ones(S)))
+
+
+PROBLEMS = {
+    "no delay": ol.ImpairedMDP(process(1), "constant:0"),
+    "delay 2, warm": ol.ImpairedMDP(process(2), "constant:2", start="warm"),
+    "delay 2, cold, transitions by step": ol.ImpairedMDP(process(3, stationary=False), "constant:2"),
+    "random delay": ol.ImpairedMDP(process(4), ol.BernoulliDelay(0.4, steps=2)),
+    "late actions": ol.ImpairedMDP(process(5), "constant:1", actuation=1),
+    "delay beyond the horizon": ol.ImpairedMDP(process(6, H=3), "constant:4"),
+}
+OPTIONS: dict[str, dict[str, Any]] = {
+    "bernstein": {},
+    "hoeffding": {"bonus": "hoeffding"},
+    "doubling": {"planning": "doubling"},
+    "greedy": {"planning": "greedy"},
+    "everything estimated": {"law": "estimated", "rewards": "estimated", "planning": "doubling"},
+    "printed": {"law": "estimated", "divisor": "printed", "clip": "H", "bonus": "hoeffding"},
+    "pooled": {"pooled": True, "rewards": "estimated", "law": "estimated"},
+}
+
+
+class OneByOne(DelayedUCBVI):
+    """The same learner with a method of its own: it is played by its three methods."""
+
+    def see(self, episode: Any) -> None:
+        super().see(episode)
+
+
+def same(one: LearningRun, other: LearningRun, n: int | None = None) -> None:
+    for column in COLUMNS:
+        a, b = getattr(one, column), getattr(other, column)
+        assert (a is None and b is None) or np.array_equal(a[:n], b[:n], equal_nan=True), column
+
+
+@pytest.mark.parametrize("options", OPTIONS)
+@pytest.mark.parametrize("name", PROBLEMS)
+def test_blocks_and_single_episodes_give_the_same_numbers(name: str, options: str) -> None:
+    problem, chosen = PROBLEMS[name], OPTIONS[options]
+    if chosen.get("pooled") and not problem.mdp.stationary_transitions:
+        pytest.skip("pooled counts are for stationary transitions")
+    by_start = options != "greedy"  # its policy has to be asked, once more for each start
+    every = 7 if options in ("greedy", "doubling") else 1
+    runs = [
+        learn(problem, make(**chosen), 150, seed=3, best=9.0, every=every, by_start=by_start, progress=False)
+        for make in (DelayedUCBVI, OneByOne)
+    ]
+    same(*runs)
+    assert len(set(runs[0].returns.tolist())) > 10  # something happened
+
+
+def test_values_that_are_sampled_are_sampled_once_for_each_policy() -> None:
+    """Planning on doubling keeps a policy over many episodes and blocks; its sampled value is drawn with the seed of its first episode."""
+    problem = PROBLEMS["delay 2, warm"]
+    one, other = (
+        learn(problem, make(planning="doubling"), 60, seed=4, best=9.0, evaluate="sampled", every=2, progress=False)
+        for make in (DelayedUCBVI, OneByOne)
+    )
+    same(one, other)
+    assert 1 < len(set(one.values.tolist())) < 30
+
+
+def test_who_plays_blocks() -> None:
+    problem = PROBLEMS["no delay"]
+
+    def played(learner: Any) -> Any:
+        learn(problem, learner, 2, seed=0, best=9.0, progress=False)
+        return learner
+
+    assert plays_blocks(played(DelayedUCBVI()))
+    assert plays_blocks(played(DelayedUCBVI(planning="greedy")))
+    assert not plays_blocks(played(OneByOne()))
+    shown = played(DelayedUCBVI())
+    shown.see = lambda episode: None
+    assert not plays_blocks(shown)
+    assert not plays_blocks(played(ol.learners.UniformRandom()))
+
+    class Passes:  # a learner around another
+        def __init__(self, learner: Any) -> None:
+            self._learner = learner
+
+        def __getattr__(self, name: str) -> Any:
+            return getattr(self._learner, name)
+
+        def see(self, episode: Any) -> None:
+            self._learner.see(episode)
+
+    assert not plays_blocks(Passes(played(DelayedUCBVI())))
+
+
+def test_a_run_is_continued_after_a_block(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Interrupted after some blocks, whose lengths differ from those of the other runs; the rest is that of the run that was not interrupted."""
+    problem, path = PROBLEMS["random delay"], tmp_path / "run.npz"
+    whole = learn(problem, DelayedUCBVI(), 400, seed=5, best=9.0, progress=False)
+    some, lengths = EpisodeLoop.some, []
+
+    def interrupted(loop: EpisodeLoop) -> None:
+        if len(lengths) == 5:
+            raise KeyboardInterrupt
+        before, loop._length = loop.run.done, 2 ** len(lengths)
+        some(loop)
+        lengths.append(loop.run.done - before)
+
+    monkeypatch.setattr(EpisodeLoop, "some", interrupted)
+    with pytest.raises(KeyboardInterrupt) as stop:
+        learn(problem, DelayedUCBVI(), 400, seed=5, best=9.0, checkpoint=path, checkpoint_every=0.0, progress=False)
+    monkeypatch.undo()
+    part = stop.value.partial  # type: ignore[attr-defined]
+    assert (lengths, part.done) == ([1, 2, 4, 8, 16], 31)
+    same(whole, part, part.done)
+    rest = learn(problem, DelayedUCBVI(), 400, seed=5, best=9.0, checkpoint=path, progress=False)
+    same(whole, rest)
+
+
+# -- the values of tables --------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("name", PROBLEMS)
+def test_values_of_tables_that_follow_each_other(name: str) -> None:
+    """Each against `evaluate`, which walks forward along the policy: all different, a few entries different, none."""
+    problem, rng = PROBLEMS[name], np.random.default_rng(8)
+    layout, A = Layout.of(problem), problem.n_actions
+    values = TableValues(DelayModel(problem, layout))
+    table = rng.integers(A, size=layout.size)
+    tables = [table.copy()]
+    for changes in (layout.size, 3, 1, 1, 0):
+        places = rng.integers(layout.size, size=changes)
+        table[places] = rng.integers(A, size=changes)
+        tables.append(table.copy())
+    found = values.by_start(np.array(tables))
+    for row, actions in zip(found, tables, strict=True):
+        policy = ol.TablePolicy(layout, actions.astype(np.int64))
+        walked = ol.evaluate(problem, ol.FunctionPolicy(policy.probabilities, A)).value
+        assert problem.initial @ row == pytest.approx(walked, abs=1e-12)
+
+
+def test_only_what_changed_is_computed() -> None:
+    problem = PROBLEMS["delay 2, warm"]
+    layout = Layout.of(problem)
+    values = TableValues(DelayModel(problem, layout))
+    table = np.zeros(layout.size, dtype=np.uint8)
+    values.by_start(table[None])
+    assert values.computed == values.cells
+    values.by_start(np.array([table, table]))
+    assert values.computed == values.cells
+    table[0] = 1  # an information state of time 0: nobody reads it
+    values.by_start(table[None])
+    assert values.computed == values.cells + 1

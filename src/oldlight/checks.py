@@ -16,6 +16,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 SUM_TOLERANCE = 1e-9
+MOST_STEPS = 10**6
 P = ParamSpec("P")
 R = TypeVar("R")
 
@@ -186,6 +187,17 @@ def whole(name: str, value: Any, *, least: int = 0, most: int | None = None) -> 
     if value < least or (most is not None and value > most):
         raise ValueError(f"{name} is {int(value)}, expected {allowed}")
     return int(value)
+
+
+def steps(name: str, value: Any) -> int:
+    """A number of steps ≥ 0; one that no plan could have is a mistake of units."""
+    found = whole(name, value)
+    if found > MOST_STEPS:
+        raise TooLarge(
+            f"{name} is {found:,} steps, expected at most {MOST_STEPS:,}: is it in milliseconds? ConstantDelay.from_ms(delay_ms, period_ms=...) makes "
+            "steps of them. What is never seen within an episode is Loss(seen=0)"
+        )
+    return found
 
 
 def names(name: str, values: Sequence[str] | None, count: int) -> tuple[str, ...] | None:

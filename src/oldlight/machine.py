@@ -24,6 +24,13 @@ def default_limit() -> int:
         return 4 * 2**30
 
 
+def power(base: int, exponent: int) -> int:
+    """base^exponent, or 2^200 if it is more than that: a number that fits nowhere need not be exact."""
+    if exponent * math.log2(max(base, 1)) >= 200:
+        return int(2**200)
+    return int(base**exponent)
+
+
 def format_bytes(n: int) -> str:
     """A number of bytes as people write it."""
     size = float(n)

@@ -170,6 +170,19 @@ def test_a_million_states_are_stored_in_megabytes() -> None:
         _ = mdp.transitions
 
 
+def test_readers_choose_the_smaller_form(tmp_path: Path) -> None:
+    n = 3000
+    ring = {s: {"go": [(0.5, (s + 1) % n, 1.0), (0.5, s, 0.0)]} for s in range(n)}
+    mdp = ol.TabularMDP.from_dict(ring, horizon=3)
+    assert mdp.sparse
+    assert mdp.matrix().nnz == 2 * n
+    assert (mdp.rewards == 0.5).all()
+    lines = [f"{s},go,{(s + i) % n},0.5,{1 - i}" for s in range(n) for i in (0, 1)]
+    (tmp_path / "ring.csv").write_text("\n".join(["s,a,s2,p,r", *lines]))
+    assert ol.TabularMDP.from_csv(tmp_path / "ring.csv", horizon=3).sparse
+    assert not ol.TabularMDP.from_dict({s: {0: [(1.0, 0, 0.0)]} for s in range(3)}, horizon=3).sparse
+
+
 @pytest.mark.parametrize("seed", range(4))
 def test_lists_of_successors_are_those_of_the_dense_process(seed: int) -> None:
     P = arrays(seed, stationary=True)[0][0].reshape(S * A, S)

@@ -47,6 +47,7 @@ from oldlight.model.policies import BlackoutPolicy, MarkovPolicy, TablePolicy, m
 from oldlight.model.policy_files import RENAMED_MEMBER, places
 from oldlight.model.problem import ImpairedMDP, checked_problem
 from oldlight.model.stationary_policy import StationaryPolicy
+from oldlight.model.successors import likely_successors
 
 Ints = NDArray[np.int64]
 KIND, VERSION = "oldlight.Controller", 1
@@ -215,7 +216,6 @@ def tables_of(problem: ImpairedMDP, policy: Any) -> Tables:
         return _stationary(problem, policy)
     by_nodes = not problem.has_delay_law or isinstance(policy, PolicyOfNodes)
     mdp, H = problem.mdp, problem.horizon
-    rows = mdp.transitions[:1] if mdp.stationary_transitions else mdp.transitions
     u = discount_of(mdp)
     hold, why = (-1, "") if u is None else standstill(problem) if not by_nodes else (-1, ENDS_BY_NODES)
     parts: dict[str, Any] = {
@@ -224,7 +224,7 @@ def tables_of(problem: ImpairedMDP, policy: Any) -> Tables:
         "n_actions": problem.n_actions,
         "warmup": problem.warmup,
         "pending": problem.pending,
-        "likely": checks.frozen(rows.argmax(axis=3).astype(np.min_scalar_type(problem.n_states))),
+        "likely": checks.frozen(likely_successors(mdp).astype(np.min_scalar_type(problem.n_states))),
         "first_state": int(problem.initial.argmax()),
         "hold": hold,
         "why_it_ends": why,
@@ -269,7 +269,7 @@ def _stationary(problem: ImpairedMDP, policy: Any) -> Tables:
         )
     if not policy.fits(problem):
         raise made_for_another(policy, problem)
-    likely = problem.mdp.transitions.argmax(axis=3).astype(np.min_scalar_type(problem.n_states))
+    likely = likely_successors(problem.mdp).astype(np.min_scalar_type(problem.n_states))
     return Tables(
         kind=STATIONARY, horizon=1, n_states=problem.n_states, n_actions=problem.n_actions, warmup=problem.warmup,
         pending=problem.pending, table=_NONE, offset=_NONE, root=_NONE, late=0, likely=checks.frozen(likely),

@@ -18,6 +18,7 @@ from typing import NamedTuple
 import numpy as np
 
 from oldlight.kernels.cache import compiled
+from oldlight.kernels.short_blocks import best_now, best_of_few
 
 BEST, FOLLOW, MIX, OPTIMISTIC = range(4)
 TILE = 512  # w at a time
@@ -28,10 +29,12 @@ SHIFTS = 64  # places where a row of noise may begin
 
 
 class Step(NamedTuple):
-    """What happens to (s, q1): successors of row s·A + q1, as lists, or as the rows of a matrix if that is not empty."""
+    """What happens to (s, q1): row s·A + q1 has the successors first[row], first[row] + 1, .. of the lists, or is a row of the matrix if that
+    is not empty. One s or q1 of reward and theta stands for all of them."""
 
-    successor: np.ndarray  # [s·A + q1, k]
-    probability: np.ndarray  # [s·A + q1, k]
+    successor: np.ndarray  # [place]
+    probability: np.ndarray  # [place]
+    first: np.ndarray  # [s·A + q1]
     count: np.ndarray  # [s·A + q1]
     matrix: np.ndarray  # [s·A + q1, s2]
     reward: np.ndarray  # [s, q1], with the bonus of a learner
@@ -169,14 +172,15 @@ def _best_of_two(i, p, i_second, p_second, r, v_next, w0, w1, best, arg):
 
 @compiled(inline="always")
 def _expect(row, K, successor, probability, r, th, v_next, begin, end, paired, x):
-    """x[j] = r + θ·Σ_k probability[row, k]·v_next[successor[row, k], begin + j], two successors at a time (`paired`: the first two as well)."""
+    """x[j] = r + θ·Σ_k probability[row + k]·v_next[successor[row + k], begin + j], k < K, two successors at a time (`paired`: the first two as
+    well); row: where the list begins."""
     n = end - begin
-    p = th * probability[row, 0]
-    v = v_next[successor[row, 0], begin:end]
+    p = th * probability[row]
+    v = v_next[successor[row], begin:end]
     k = 1
     if paired and K > 1:
-        p_second = th * probability[row, 1]
-        v_second = v_next[successor[row, 1], begin:end]
+        p_second = th * probability[row + 1]
+        v_second = v_next[successor[row + 1], begin:end]
         for j in range(n):
             x[j] = r + p * v[j] + p_second * v_second[j]
         k = 2
@@ -184,16 +188,16 @@ def _expect(row, K, successor, probability, r, th, v_next, begin, end, paired, x
         for j in range(n):
             x[j] = r + p * v[j]
     while k + 1 < K:
-        p = th * probability[row, k]
-        p_second = th * probability[row, k + 1]
-        v = v_next[successor[row, k], begin:end]
-        v_second = v_next[successor[row, k + 1], begin:end]
+        p = th * probability[row + k]
+        p_second = th * probability[row + k + 1]
+        v = v_next[successor[row + k], begin:end]
+        v_second = v_next[successor[row + k + 1], begin:end]
         for j in range(n):
             x[j] += p * v[j] + p_second * v_second[j]
         k += 2
     if k < K:
-        p = th * probability[row, k]
-        v = v_next[successor[row, k], begin:end]
+        p = th * probability[row + k]
+        v = v_next[successor[row + k], begin:end]
         for j in range(n):
             x[j] += p * v[j]
 
@@ -206,8 +210,8 @@ def _add_spread(row, K, successor, probability, coefficient, v_next, begin, end,
         mean[j] = 0.0
         square[j] = 0.0
     for k in range(K):
-        p = probability[row, k]
-        v = v_next[successor[row, k], begin:end]
+        p = probability[row + k]
+        v = v_next[successor[row + k], begin:end]
         for j in range(n):
             mean[j] += p * v[j]
             square[j] += p * v[j] * v[j]
@@ -217,7 +221,7 @@ def _add_spread(row, K, successor, probability, coefficient, v_next, begin, end,
 
 @compiled
 def _multiply(matrix, v_next, w0, w1, product):
-    """product[s·A + q1, a·n + j] = Σ_s2 P·v_next[s2, a, w0 + j], n = w1 − w0."""
+    """product[row, a·n + j] = Σ_s2 matrix[row, s2]·v_next[s2, a, w0 + j], n = w1 − w0."""
     S, choices, _ = v_next.shape
     n = w1 - w0
     columns = np.empty((S, choices * n))
@@ -231,16 +235,21 @@ def _multiply(matrix, v_next, w0, w1, product):
 
 
 @compiled(fastmath={"contract"})
-def back_up(step, block, choice, w_from, w_to):
-    """Fill the values of a block with a queue, w = w_from..w_to."""
-    successor, probability, count, matrix, reward, theta, std_coefficient, noise, clip = step
+def back_up(step, block, choice, s_from, s_to, w_from, w_to):
+    """Fill the values of a block with a queue, s = s_from..s_to and w = w_from..w_to."""
+    successor, probability, first, count, matrix, reward, theta, std_coefficient, noise, clip = step
     v_next, v_wait, value = block
     mode, action, mix = choice
     S, choices, W = v_next.shape
     A = value.shape[2]
     flat = v_next.reshape(S, choices * W)
     dense, varies, may_wait = len(matrix) > 0, len(std_coefficient) > 0, len(v_wait) > 0
-    modes = np.full(S, mode)  # read anew for every s: else the compiler makes a copy of all loops for each mode
+    if mode == BEST and w_to - w_from == W <= FEW and not dense and not may_wait:
+        best_of_few((successor, probability, first, count), reward, theta, v_next, value, action, s_from, s_to)
+        return
+    modes = np.full(2, mode)  # read anew for every s: else the compiler makes a copy of all loops for each mode
+    s_reward, q_reward = reward.shape
+    s_theta, q_theta = theta.shape
     tile = min(DENSE_TILE if dense else TILE, w_to - w_from)
     together = choices if tile == W and choices * W <= TILE else 1  # actions whose sums are one loop
     few = together == choices and tile <= FEW
@@ -250,24 +259,25 @@ def back_up(step, block, choice, w_from, w_to):
     for w0 in range(w_from, w_to, tile):
         w1 = min(w0 + tile, w_to)
         n = w1 - w0
-        product = np.empty((S * A if dense else 0, choices * n))
+        product = np.empty(((s_to - s_from) * A if dense else 0, choices * n))
         if dense:
-            _multiply(matrix, v_next, w0, w1, product)
-        for s in range(S):
-            mode = modes[s]
+            _multiply(matrix[s_from * A : s_to * A], v_next, w0, w1, product)
+        for s in range(s_from, s_to):
+            mode = modes[s & 1]
             for q in range(A):
-                row = s * A + q
-                r, th, K = reward[s, q], theta[s, q], count[row]
+                row, K = first[s * A + q], count[s * A + q]
+                r = reward[min(s, s_reward - 1), min(q, q_reward - 1)]
+                th = theta[min(s, s_theta - 1), min(q, q_theta - 1)]
                 waits = may_wait and th < 1.0
                 a = 0
                 if mode == BEST and K <= 2 and together == 1 and not waits and not dense:
-                    i, p = successor[row, 0], th * probability[row, 0]
-                    i_second, p_second = (successor[row, 1], th * probability[row, 1]) if K > 1 else (i, 0.0)
+                    i, p = successor[row], th * probability[row]
+                    i_second, p_second = (successor[row + 1], th * probability[row + 1]) if K > 1 else (i, 0.0)
                     a = _best_of_two(i, p, i_second, p_second, r, v_next, w0, w1, bests[q], args[q])
                 while a < choices:
                     begin, end = a * W + w0, a * W + w0 + together * n
                     if dense:
-                        y = product[row, a * n : (a + together) * n]
+                        y = product[(s - s_from) * A + q, a * n : (a + together) * n]
                         for j in range(together * n):
                             x[j] = r + th * y[j]
                     else:
@@ -294,37 +304,47 @@ def back_up(step, block, choice, w_from, w_to):
 
 
 @compiled
-def back_up_now(step, block, choice):
-    """Fill the values of a block with an empty queue: the action taken now is the one that moves the newest visible state."""
-    successor, probability, count, matrix, reward, theta, std_coefficient, noise, clip = step
+def back_up_now(step, block, choice, s_from, s_to):
+    """Fill the values of a block with an empty queue, s = s_from..s_to: the action taken now moves the newest visible state."""
+    successor, probability, first, count, matrix, reward, theta, std_coefficient, noise, clip = step
     v_next, v_wait, value = block
     mode, action, mix = choice
-    S, A = reward.shape
+    S = len(value)
+    A = len(count) // S
     dense, varies, waits = len(matrix) > 0, len(std_coefficient) > 0, len(v_wait) > 0
-    product = np.empty((S * A if dense else 0, 1))
+    if mode == BEST and not dense and not waits:
+        best_now((successor, probability, first, count), reward, theta, v_next, value, action, s_from, s_to)
+        return
+    s_reward, q_reward = reward.shape
+    s_theta, q_theta = theta.shape
+    product = np.empty(((s_to - s_from) * A if dense else 0, 1))
     if dense:
-        np.dot(matrix, v_next.reshape(S, 1), product)
+        np.dot(matrix[s_from * A : s_to * A], v_next.reshape(S, 1), product)
     keep = len(action) > 0 and (mode in (BEST, OPTIMISTIC))
-    for s in range(S):
+    for s in range(s_from, s_to):
         best, top, chosen = 0.0, -np.inf, 0
         for a in range(A):
             if mode == FOLLOW and a != action[s, 0, 0]:
                 continue
-            row = s * A + a
+            row = first[s * A + a]
             mean, square = 0.0, 0.0
             if dense:
-                mean = product[row, 0]
+                mean = product[(s - s_from) * A + a, 0]
+            elif varies:
+                for k in range(row, row + count[s * A + a]):
+                    v = v_next[successor[k], 0, 0]
+                    mean += probability[k] * v
+                    square += probability[k] * v * v
             else:
-                for k in range(count[row]):
-                    v = v_next[successor[row, k], 0, 0]
-                    mean += probability[row, k] * v
-                    square += probability[row, k] * v * v
-            x = reward[s, a]
-            x += theta[s, a] * mean
+                for k in range(row, row + count[s * A + a]):
+                    mean += probability[k] * v_next[successor[k], 0, 0]
+            th = theta[min(s, s_theta - 1), min(a, q_theta - 1)]
+            x = reward[min(s, s_reward - 1), min(a, q_reward - 1)]
+            x += th * mean
             if varies:
                 x += std_coefficient[s, a] * np.sqrt(max(square - mean * mean, 0.0))
             if waits:
-                x += (1.0 - theta[s, a]) * v_wait[s, a, 0, 0]
+                x += (1.0 - th) * v_wait[s, a, 0, 0]
             if mode == MIX:
                 best += mix[s, 0, 0, a] * x
             elif mode == OPTIMISTIC:

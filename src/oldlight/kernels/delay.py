@@ -3,7 +3,7 @@
 `oldlight.planning.delay` has the recursion and `kernels.block` one block of it. A sweep goes over the rows of `Tables.blocks`, last time
 first. A row is a block of information states of time h with a queue of length m and wait δ (NODE), what follows the last action
 (REST, G_{H−m} of the recursion: one action, nothing chosen) or the queues of time h before anything is seen (ROOT). Rows of one time do not
-need each other, and each can be shared: part i of n does its share of every row.
+need each other, and each can be shared: part i of n does its share of every row, of its w if they are many, else of its s.
 
 A learner's model has bonuses (mode OPTIMISTIC): the reward of a pair becomes reward + bonus[pair] + theta_bonus[pair, δ], the
 second only where the arrival is uncertain; a pair of which nothing is known is worth `remaining`, the most that can still be earned; no
@@ -28,9 +28,10 @@ class Model(NamedTuple):
     """The process and the link, true or estimated. Row min(max(t + T − H, 0), T − 1) of T belongs to step t: T = 1 for a stationary
     process, T = H, or more if steps before step 0 have rows of their own. Where matrix is not empty, the lists are not read."""
 
-    successor: np.ndarray  # [row, s·A + q1, k]
-    probability: np.ndarray  # [row, s·A + q1, k]
-    count: np.ndarray  # [row, s·A + q1]
+    successor: np.ndarray  # [place]
+    probability: np.ndarray  # [place]
+    first: np.ndarray  # [row, s·A + q1]: where the list begins
+    count: np.ndarray  # [row, s·A + q1]: and how long it is
     matrix: np.ndarray  # [row, s·A + q1, s2]
     rewards: np.ndarray  # [t, s, q1]; one t for all steps
     theta: np.ndarray  # [t, s, q1, δ]; one t, s or q1 for all of them
@@ -75,13 +76,12 @@ class Tables(NamedTuple):
 
 
 @compiled
-def _fill_step(rewards, law, pairs, t, waited, forced, learns, clip, reward, theta, std_coefficient):
-    """Reward, θ and the coefficient of the standard deviation, axes [s, q1], from those of one step."""
+def _fill_step(rewards, law, pairs, paid, waited, forced, learns, clip, low, high, reward, theta, std_coefficient):
+    """Reward, θ and the coefficient of the standard deviation, axes [s, q1], s = low..high, from those of one step."""
     bonus, theta_bonus, spread, known = pairs
-    S, A = reward.shape
-    paid = t >= 0 and waited == 0
+    A = reward.shape[1]
     s_last, q_last = law.shape[0] - 1, law.shape[1] - 1
-    for s in range(S):
+    for s in range(low, high):
         for q in range(A):
             reward[s, q] = rewards[s, q] if paid else 0.0
             theta[s, q] = 1.0 if forced else law[min(s, s_last), min(q, q_last), waited]
@@ -96,10 +96,12 @@ def _fill_step(rewards, law, pairs, t, waited, forced, learns, clip, reward, the
 
 
 @compiled
-def _share(W, part, parts):
-    """The w of part number `part`."""
+def _share(S, W, part, parts):
+    """What part number `part` does, from and to: s, and w."""
     units = (W + UNIT - 1) // UNIT
-    return min(units * part // parts * UNIT, W), min(units * (part + 1) // parts * UNIT, W)
+    if units >= 2 * parts or 2 * parts > S:
+        return 0, S, min(units * part // parts * UNIT, W), min(units * (part + 1) // parts * UNIT, W)
+    return S * part // parts, S * (part + 1) // parts, 0, W
 
 
 @compiled
@@ -147,19 +149,24 @@ def _root(row, mode, V, actions, mix, W, w_from, w_to, initial, by_start, th, bo
 @compiled
 def sweep(model, optimism, tables, mode, first, last, part, parts):
     """Part `part` of `parts` of the rows first..last of tables.blocks: their values, and their actions unless a policy is followed."""
-    successor, probability, count, matrices, rewards, law, first_theta, initial = model
+    successor, probability, begin, count, matrices, rewards, law, first_theta, initial = model
     bonus, theta_bonus, spread, known, remaining, root_bonus, noise = optimism
     blocks, powers, V, actions, mix, pending, H, by_start = tables
     S, A = rewards.shape[1:]
     T, learning = len(count), mode == OPTIMISTIC
-    reward, theta = np.empty((S, A)), np.empty((S, A))
+    some_wait = learning
+    for b in range(first, last):
+        some_wait = some_wait or (blocks[b, KIND] == NODE and blocks[b, FORCED] == 0)
+    room = (S, A) if some_wait else (0, 0)
+    reward, theta = np.empty(room), np.empty(room)
+    nothing, certain = np.zeros((1, 1)), np.ones((1, 1))
     std_coefficient = np.empty((S, A)) if len(spread) > 0 else np.empty((0, 0))
     no_wait, no_action, no_matrix = np.empty((0, 0, 0, 0)), np.empty((0, 0, 0), actions.dtype), np.empty((0, 0))
     for b in range(first, last):
         row = blocks[b]
         kind, h, m, waited, here, forced = row[KIND], row[TIME], row[LENGTH], row[WAITED], row[VALUES], row[FORCED] > 0
         W = powers[m] if kind == ROOT else powers[max(m - 1, 0)]
-        low, high = _share(W, part, parts)
+        s_from, s_to, low, high = _share(1 if kind == ROOT else S, W, part, parts)
         if low == high:
             continue
         t = h - m
@@ -167,9 +174,9 @@ def sweep(model, optimism, tables, mode, first, last, part, parts):
         if learning:
             clip = remaining[t + 1] if waited > 0 and t >= 0 else remaining[max(t, 0)]
         if kind == ROOT:
-            th, extra = 1.0 if forced else first_theta[h + 1], root_bonus[h] if learning else 0.0
+            theta_0, extra = 1.0 if forced else first_theta[h + 1], root_bonus[h] if learning else 0.0
             under_way = pending[h] if h < len(pending) else -1
-            _root(row, mode, V, actions, mix, W, low, high, initial, by_start, th, extra, clip, noise, under_way)
+            _root(row, mode, V, actions, mix, W, low, high, initial, by_start, theta_0, extra, clip, noise, under_way)
             continue
         at, at_reward, at_law = (
             min(max(t + T - H, 0), T - 1),
@@ -179,11 +186,27 @@ def sweep(model, optimism, tables, mode, first, last, part, parts):
         learns = learning and t < H - 1
         at_bonus = min(at, len(bonus) - 1)
         pairs = (bonus[at_bonus], theta_bonus[at_bonus], spread[at] if len(spread) > 0 else bonus[0], known[at_bonus])
-        _fill_step(
-            rewards[at_reward], law[at_law], pairs, t, waited, forced, learns, clip, reward, theta, std_coefficient
-        )
+        paid = t >= 0 and waited == 0
+        r, th = rewards[at_reward] if paid else nothing, certain
+        if learning or not forced:
+            r, th = reward, theta
+            _fill_step(
+                rewards[at_reward],
+                law[at_law],
+                pairs,
+                paid,
+                waited,
+                forced,
+                learns,
+                clip,
+                s_from,
+                s_to,
+                r,
+                th,
+                std_coefficient,
+            )
         matrix = matrices[at] if len(matrices) > 0 else no_matrix
-        step = Step(successor[at], probability[at], count[at], matrix, reward, theta, std_coefficient, noise, clip)
+        step = Step(successor, probability, begin[at], count[at], matrix, r, th, std_coefficient, noise, clip)
         heads = A if m > 0 else 1
         choices = heads if kind == NODE else 1
         size = S * W * heads
@@ -200,6 +223,6 @@ def sweep(model, optimism, tables, mode, first, last, part, parts):
             action = actions[row[ACTIONS] : row[ACTIONS] + size].reshape(S, W, heads)
         block = Block(v_next.reshape(S, choices, W), v_wait, V[here : here + size].reshape(S, W, heads))
         if m == 0:
-            back_up_now(step, block, Choice(how, action, probabilities))
+            back_up_now(step, block, Choice(how, action, probabilities), s_from, s_to)
         else:
-            back_up(step, block, Choice(how, action, probabilities), low, high)
+            back_up(step, block, Choice(how, action, probabilities), s_from, s_to, low, high)

@@ -37,7 +37,7 @@ class DelayCounts:
         self.setting, self.pooled = setting, pooled
         T, K = (1 if pooled else warmup + H), setting.law.interarrival.shape[-1]
         self.seen = np.zeros((T, S * A), dtype=np.int64)
-        self.index = np.zeros((T, S * A, S), dtype=np.int64)
+        self.index = np.zeros((T, S * A, S), dtype=np.int32)
         self.number = np.zeros((T, S * A, S), dtype=np.int64)
         self.n_next = np.zeros((T, S * A), dtype=np.int64)
         self.event = np.zeros((T, S * A, K), dtype=np.int64)

@@ -23,7 +23,7 @@ Ints = NDArray[np.int64]
 class Estimate:
     """A model with bonuses. Row of step t: t + warmup, or one row for all steps when counts are pooled; pair = s·A + a."""
 
-    index: Ints  # [row, pair, k]: successors
+    index: NDArray[np.int32]  # [row, pair, k]: successors
     weight: Floats  # [row, pair, k]: their probabilities
     n_next: Ints  # [row, pair]: how many there are
     bonus: Floats  # [row, pair]
@@ -84,8 +84,10 @@ class Tables:
 
         setting = self.setting
         H, S, A = setting.horizon, setting.n_states, setting.n_actions
+        T, _, K = model.index.shape
+        first = np.arange(0, T * S * A * K, K).reshape(T, S * A)
         estimates = kernels.Model(
-            model.index, model.weight, model.n_next, np.empty((0, S * A, S)), self.rewards,
+            model.index.reshape(-1), model.weight.reshape(-1), first, model.n_next, np.empty((0, S * A, S)), self.rewards,
             model.theta.reshape(-1, S, A, model.theta.shape[2]), model.first_theta, model.rho,
         )  # fmt: skip
         optimism = kernels.Optimism(

@@ -69,7 +69,7 @@ class PosteriorSampling(Learner):
                     raise ValueError("pooled counts with a delay law that changes from step to step: pooled=False")
                 theta = np.array(hazard[:T], order="C")
             first = np.array(setting.law.first_hazard) if setting.warmup == 0 else np.zeros(H + 1)
-            index = np.ascontiguousarray(np.broadcast_to(np.arange(S), (T, S * A, S)))
+            index = np.ascontiguousarray(np.broadcast_to(np.arange(S, dtype=np.int32), (T, S * A, S)))
             self.model = Estimate(
                 index, np.zeros((T, S * A, S)), np.full((T, S * A), S), np.zeros((T, S * A)), np.zeros((0, 0)), theta,
                 np.zeros_like(theta), np.ones((T, S * A), dtype=np.bool_), first, np.array(setting.initial), np.zeros(H),

@@ -21,11 +21,15 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
+from itertools import accumulate
 from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
+from oldlight.checks import TooLarge
+from oldlight.machine import default_limit, format_bytes
+from oldlight.model.channels.delay_law import DelayLaw
 from oldlight.model.link_information import LinkInformation, check_link, law_of_state
 from oldlight.model.possible import check
 from oldlight.model.problem import ImpairedMDP, checked_problem
@@ -251,30 +255,28 @@ class Layout:
                 f"{problem.channel!r} loses observations; a table of information states is for delay alone"
             )
         H, S, A = problem.horizon, problem.n_states, problem.n_actions
-        keys: list[tuple[int, int, int]] = []
-        roots: list[int] = []
         if problem.warmup:
-            keys = [(h, problem.warmup, 0) for h in range(H)]
+            h, roots = np.arange(H), np.zeros(0, np.int64)
+            m, waited = np.full(H, problem.warmup), np.zeros(H, np.int64)
         else:
-            alive = np.append(np.cumsum(law.first[::-1])[::-1], 0.0)
-            waits = [law.longest_wait(i) for i in range(H)]
-            for h in range(H):
-                if h + 1 < len(alive) and alive[h + 1] > 0:
-                    roots.append(h)
-                for m in range(min(h, law.longest_delay) + 1):
-                    t = h - m
-                    keys += [(h, m, w) for w in range(min(m, waits[t]) + 1) if law.feasible_delays[t, m - w]]
-        longest = max((m for _, m, _ in keys), default=0)
+            h, m, waited = _feasible(law)
+            tail = np.append(np.cumsum(law.first[::-1])[::-1], 0.0)[1 : H + 1]
+            roots = np.flatnonzero(tail > 0)
+        longest = int(m.max(initial=0))
         offset = np.full((H, longest + 1, longest + 1), -1, dtype=np.int64)
         root = np.full(H, -1, dtype=np.int64)
-        size = 0
-        largest = np.iinfo(np.int64).max
-        for key in keys:
-            offset[key] = min(size, largest)
-            size += S * A ** key[1]
-        for h in roots:
-            root[h] = min(size, largest)
-            size += A**h
+        sizes = {int(n): S * A ** int(n) for n in np.unique(m)}
+        total, largest = sum(sizes[n] * int(k) for n, k in zip(*np.unique(m, return_counts=True), strict=True)), 2**62
+        if total < largest:
+            each = np.array([sizes[n] for n in sorted(sizes)], dtype=np.int64)[np.searchsorted(sorted(sizes), m)]
+            offset[h, m, waited] = np.cumsum(each) - each
+        else:
+            before = accumulate((sizes[n] for n in m.tolist()), initial=0)
+            offset[h, m, waited] = [min(at, largest) for at, _ in zip(before, m, strict=False)]
+        size = total
+        for at in roots.tolist():
+            root[at] = min(size, largest)
+            size += A**at
         return cls(H, S, A, offset, root, size)
 
     def blocks(self, h: int) -> Iterator[Block]:
@@ -288,8 +290,18 @@ class Layout:
 
     def largest_at(self, h: int) -> int:
         """Entries of all blocks of time h, with the root counted per start state."""
-        total = sum(self.block_size(b.m) for b in self.blocks(h))
-        return total + (self.block_size(h) if self.root[h] >= 0 else 0)
+        return self.entries()[h]
+
+    def entries(self) -> list[int]:
+        """Those of every time."""
+        counts = np.count_nonzero(self.offset >= 0, axis=2)  # [h, m]
+        sizes = [self.block_size(m) if counts[:, m].any() else 0 for m in range(counts.shape[1])]
+        rows, which = np.unique(counts, axis=0, return_inverse=True)
+        totals = [sum(n * size for n, size in zip(row, sizes, strict=True)) for row in rows.tolist()]
+        found = [totals[i] for i in which.reshape(-1).tolist()]
+        for h in np.flatnonzero(self.root >= 0).tolist():
+            found[h] += self.block_size(h)
+        return found
 
     def index(self, info: Information) -> int:
         """Where `info` stands in the flat table; raises KeyError where it has no place."""
@@ -326,6 +338,26 @@ class Layout:
         for h in np.flatnonzero(self.root >= 0).tolist():
             for code in range(A**h):
                 yield Information.nothing_seen(decode(code, h, A))
+
+
+def _feasible(law: DelayLaw) -> tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.int64]]:
+    """All feasible (h, m, δ) of a cold start, in that order: step t = h − m came d = m − δ late, and the next has not come in δ steps."""
+    H = law.horizon
+    t, d = np.nonzero(law.possible_delays)
+    waits = np.array([law.longest_wait(i) for i in range(len(law.interarrival))])
+    longest = np.minimum(waits[np.minimum(t, len(waits) - 1)], np.minimum(law.longest_delay - d, H - 1 - t - d))
+    t, d, longest = (x[longest >= 0] for x in (t, d, longest))
+    size = 8 * H * (int((d + longest).max(initial=0)) + 1) ** 2
+    if size > default_limit():
+        raise TooLarge(
+            f"queues of up to {int((d + longest).max()):,} actions: even the places of the blocks of information states, one for each time, queue "
+            f"length and wait, take {format_bytes(size)}. Cap the delay: channel.capped(k)"
+        )
+    waited = np.arange((longest + 1).sum()) - np.repeat(np.cumsum(longest + 1) - longest - 1, longest + 1)
+    m = np.repeat(d, longest + 1) + waited
+    h = np.repeat(t, longest + 1) + m
+    order = np.lexsort((waited, m, h))
+    return h[order], m[order], waited[order]
 
 
 def same_layout(one: Layout, other: Layout) -> bool:

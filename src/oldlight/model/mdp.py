@@ -157,7 +157,7 @@ class TabularMDP(Sources):
 
     def expected(self, v: Floats, h: int) -> Floats:
         """P V: the mean of v, axes (s2, ..), after a step from (s, a); axes (s, a, ..)."""
-        found = np.asarray(self._stored.matrix(h) @ v.reshape(self.n_states, -1))
+        found = np.asarray(self._stored.matrix(h) @ (v if v.ndim == 1 else v.reshape(self.n_states, -1)))
         return found.reshape(self.n_states, self.n_actions, *v.shape[1:])
 
     def row(self, h: int, s: int, a: int) -> tuple[NDArray[Any], Floats]:

@@ -97,7 +97,7 @@ class ImpairedMDP:
         if not isinstance(mdp, TabularMDP):
             raise TypeError(f"mdp is of type {type(mdp).__name__}, expected a TabularMDP")
         channel, start = _channel(channel), _start(start)
-        k = checks.whole("actuation", actuation)
+        k = checks.steps("actuation", actuation)
         if pending is not None and not isinstance(pending, Sequence | np.ndarray):
             raise ValueError(f"pending is {pending!r}, expected a list of {k} actions")
         waiting = (0,) * k if pending is None else tuple(pending)

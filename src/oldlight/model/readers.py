@@ -1,4 +1,8 @@
-"""Transition tables from elsewhere, as the arguments of `TabularMDP`: Gymnasium's, a dictionary's, a CSV file's."""
+"""Transition tables from elsewhere, as the arguments of `TabularMDP`: Gymnasium's, a dictionary's, a CSV file's.
+
+They are read as triples; a process whose dense array would be large, and larger than the sparse form, is sparse
+(`oldlight.model.transitions.smaller`).
+"""
 
 from __future__ import annotations
 
@@ -10,6 +14,7 @@ from typing import Any
 import numpy as np
 
 from oldlight import checks, files, machine
+from oldlight.model.transitions import COLUMNS, smaller
 
 Arguments = dict[str, Any]
 
@@ -50,23 +55,23 @@ def gymnasium_table(env: Any) -> Arguments:
     ends = {s2 for s in open_states for a in range(A) for s2, done in outcomes[s, a] if done}
     mixed = ends & open_states
     n = S + (1 if mixed else 0)
-    P = np.zeros((n, A, n))
+    moves: list[tuple[int, int, int, float]] = []
     R = np.zeros((n, A))
     for s in range(S):
         for a in range(A):
             if s not in open_states:  # an end, or never entered
-                P[s, a, s] = 1.0
+                moves.append((s, a, s, 1.0))
                 continue
             for p, s2, r, done in table[s][a]:
-                target = S if done and int(s2) in mixed else int(s2)
-                P[s, a, target] += p
+                moves.append((s, a, S if done and int(s2) in mixed else int(s2), p))
                 R[s, a] += p * r
     states = None
     if mixed:
-        P[S, :, S] = 1.0
+        moves += [(S, a, S, 1.0) for a in range(A)]
         rho = np.append(rho, 0.0)
         states = [*(str(s) for s in range(S)), "end"]
-    return {"transitions": P, "rewards": R, "initial": rho / rho.sum(), "states": states}
+    columns = dict(zip(COLUMNS, map(np.array, zip(*moves, strict=True)), strict=True))
+    return {"transitions": smaller(columns, n, A), "rewards": R, "initial": rho / rho.sum(), "states": states}
 
 
 def dict_table(
@@ -128,18 +133,19 @@ def _from_rows(rows: list[Any], order: list[Any], initial: Mapping[Any, float] |
     actions = list(dict.fromkeys(row[1] for row in rows))
     s_of = {s: i for i, s in enumerate(states)}
     a_of = {a: i for i, a in enumerate(actions)}
-    size, limit = 8 * len(states) ** 2 * len(actions), machine.default_limit()
+    size, limit = 8 * len(states) * len(actions), machine.default_limit()
     if size > limit:
         raise checks.TooLarge(
-            f"{len(states):,} states and {len(actions):,} actions make a table of {machine.format_bytes(size)}; it may take "
+            f"{len(states):,} states and {len(actions):,} actions make a table of rewards of {machine.format_bytes(size)}; it may take "
             f"{machine.format_bytes(limit)}, half of the memory. Are the columns of states right?"
         )
-    P = np.zeros((len(states), len(actions), len(states)))
-    R = np.zeros((len(states), len(actions)))
-    for s, a, s2, p, r in rows:
-        P[s_of[s], a_of[a], s_of[s2]] += p
-        R[s_of[s], a_of[a]] += p * r
-    totals = P.sum(axis=-1)
+    S, A = len(states), len(actions)
+    s = np.array([s_of[row[0]] for row in rows])
+    a = np.array([a_of[row[1]] for row in rows])
+    s2 = np.array([s_of[row[2]] for row in rows])
+    p, r = (np.array([row[i] for row in rows], dtype=np.float64) for i in (3, 4))
+    pair = s * A + a
+    R, totals = (np.bincount(pair, x, S * A).reshape(S, A) for x in (p * r, p))
     wrong = np.abs(totals - 1.0) > checks.SUM_TOLERANCE
     if wrong.any():
         i, j = (int(x) for x in np.argwhere(wrong)[0])
@@ -150,9 +156,10 @@ def _from_rows(rows: list[Any], order: list[Any], initial: Mapping[Any, float] |
     rho = None
     if initial is not None:
         rho = np.zeros(len(states))
-        for s, p in initial.items():
-            if s not in s_of:
-                raise ValueError(f"initial names the unknown state {s!r}; the states are {states[:8]}")
-            rho[s_of[s]] = checks.probability(f"initial[{s!r}]", p)
+        for name, weight in initial.items():
+            if name not in s_of:
+                raise ValueError(f"initial names the unknown state {name!r}; the states are {states[:8]}")
+            rho[s_of[name]] = checks.probability(f"initial[{name!r}]", weight)
     names = ([str(s) for s in states], [str(a) for a in actions])
+    P = smaller({"s": s, "a": a, "s2": s2, "p": p}, S, A)
     return {"transitions": P, "rewards": R, "initial": rho, "states": names[0], "actions": names[1]}

@@ -89,17 +89,32 @@ def all_successors(mdp: TabularMDP) -> list[Successors]:
     return [successors_at(mdp, h) for h in range(1 if mdp.stationary_transitions else mdp.finite_horizon)]
 
 
-def successor_sums(mdp: TabularMDP) -> tuple[NDArray[np.int64], Floats]:
+def likely_successors(mdp: TabularMDP) -> NDArray[Any]:
+    """The most likely successor (of several: the lowest) [h, s, a]; one h if they do not change with time."""
+    found = []
+    for step in all_successors(mdp):
+        largest = np.repeat(np.maximum.reduceat(step.weight, step.first), step.count)
+        row, at = np.unique(
+            np.repeat(np.arange(len(step.count)), step.count)[step.weight == largest], return_index=True
+        )
+        assert len(row) == len(step.count)
+        found.append(step.index[step.weight == largest][at].reshape(mdp.n_states, mdp.n_actions))
+    return np.stack(found)
+
+
+def successor_sums(mdp: TabularMDP, *, likely_first: bool = True) -> tuple[NDArray[np.int64], Floats]:
     """The transitions as the kernels draw them: successors index[h, s·A + a, k] and the running sums of their probabilities; one h if
-    they do not change with time."""
+    they do not change with time. likely_first: likely successors come first, so that they are found soon; else they rise."""
     steps = all_successors(mdp)
     width = max(step.width for step in steps)
     shape = (len(steps), mdp.n_states * mdp.n_actions, width)
     found, cumulative = np.zeros(shape, dtype=np.int64), np.full(shape, 2.0)
     for i, step in enumerate(steps):
         index, weight = step.padded()
-        order = np.argsort(-weight, axis=1, kind="stable")  # likely successors are found first
-        n = order.shape[1]
-        found[i, :, :n] = np.take_along_axis(index, order, axis=1)
-        cumulative[i, :, :n] = running_sums(np.take_along_axis(weight, order, axis=1))
+        n = step.width
+        if likely_first:
+            order = np.argsort(-weight, axis=1, kind="stable")
+            index, weight = np.take_along_axis(index, order, axis=1), np.take_along_axis(weight, order, axis=1)
+        found[i, :, :n] = index
+        cumulative[i, :, :n] = running_sums(weight)
     return found, cumulative

@@ -32,7 +32,7 @@ Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
 NAME = "transitions"
 DENSE_LIMIT = 2**28  # bytes of a dense array that is made of a sparse model on request
-SMALL = 2**20  # bytes of a dense array that is not worth a sparse one
+SMALL = 2**26  # bytes of a dense array that is not worth a sparse one
 COLUMNS = ("s", "a", "s2", "p")
 
 

@@ -111,12 +111,12 @@ def true_tables(problem: ImpairedMDP, setting: Setting) -> tuple[Tables, Estimat
     H, S, A, warmup = problem.horizon, problem.n_states, problem.n_actions, problem.warmup
     T, law = warmup + H, problem.law
     K = law.interarrival.shape[-1]
-    P = np.array([problem.transitions_at(t).reshape(S * A, S) for t in range(-warmup, H)])
+    P = np.array([np.asarray(problem.transitions_at(t)).reshape(S * A, S) for t in range(-warmup, H)])
     theta = np.ones((T, S * A, K))
     if warmup == 0:
         theta = np.ascontiguousarray(np.broadcast_to(law.hazard, (H, S, A, K)).reshape(H, S * A, K))
     truth = Estimate(
-        np.broadcast_to(np.arange(S), P.shape).copy(), P, np.full((T, S * A), S, dtype=np.int64), np.zeros((T, S * A)),
+        np.broadcast_to(np.arange(S, dtype=np.int32), P.shape).copy(), P, np.full((T, S * A), S, dtype=np.int64), np.zeros((T, S * A)),
         np.zeros((0, 0)), theta, np.zeros((T, S * A, K)), np.ones((T, S * A), dtype=np.bool_), np.array(law.first_hazard),
         np.array(problem.initial), np.zeros(H),
     )  # fmt: skip

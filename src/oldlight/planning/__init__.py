@@ -11,6 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from oldlight import checks
+from oldlight.machine import power
 from oldlight.model.information import Information, current, newest
 from oldlight.model.policies import MarkovPolicy, TablePolicy
 from oldlight.model.problem import ImpairedMDP, checked_problem
@@ -145,7 +146,7 @@ def _size(problem: ImpairedMDP) -> int:
     longest = (
         problem.horizon - 1 if problem.arrival_probability is not None else problem.warmup or problem.law.max_delay
     )
-    return int(problem.n_states * problem.n_actions**longest)
+    return problem.n_states * power(problem.n_actions, longest)
 
 
 def _plan_certain(problem: ImpairedMDP) -> Solution:

@@ -100,9 +100,9 @@ class Schedule:
         else:
             self.size = max(int((stage[:-1] + stage[1:]).max()), at_end)
             begin = np.where((H - np.arange(H + 1)) % 2 == 0, 0, self.size - stage)
-        for time in range(H):
-            here = h == time
-            self.node[time, m[here], waited[here]] = begin[time] + np.cumsum(sizes[here]) - sizes[here]
+        before = np.cumsum(sizes) - sizes  # h falls; what stands before the first block of a time is not counted
+        first = np.searchsorted(-h, -h, side="left")
+        self.node[h, m, waited] = begin[h] + before - before[first]
         for time, size in zip(rooted.tolist(), root_sizes.tolist(), strict=True):
             self.root[time] = begin[time] + stage[time] - size
         self.ends = np.zeros(self.lengths[-1] + 1, dtype=np.int64)

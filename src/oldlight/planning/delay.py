@@ -23,6 +23,7 @@ matrix exists. The same induction follows a given policy instead of the maximum:
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Iterable
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
@@ -34,7 +35,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from oldlight.checks import TooLarge
-from oldlight.machine import default_limit, format_bytes, thread_count
+from oldlight.machine import default_limit, format_bytes, power, thread_count
 from oldlight.model.information import Block, Layout
 from oldlight.model.problem import ImpairedMDP
 from oldlight.model.successors import Successors, all_successors, successors_at
@@ -80,22 +81,17 @@ class DelayModel:
         from oldlight.kernels import delay as kernels
 
         problem, law, mdp = self.problem, self.law, self.problem.mdp
-        steps = all_successors(mdp)
+        steps, S, A = all_successors(mdp), problem.n_states, problem.n_actions
         rewards = mdp.rewards[:1] if mdp.stationary_rewards else mdp.rewards
-        pairs, S = len(steps[0].count), problem.n_states
-        count = np.array([step.count for step in steps])
-        none = np.empty((len(steps), pairs, 0))
-        if sum(step.dense for step in steps) * 2 > len(steps):
-            lists = (none.astype(np.int64), none, count, np.array([step.full() for step in steps]))
-        else:
-            width = max(step.width for step in steps)
-            successor, probability = (
-                np.zeros((len(steps), pairs, width), np.int64),
-                np.zeros((len(steps), pairs, width)),
-            )
-            for t, step in enumerate(steps):
-                successor[t, :, : step.width], probability[t, :, : step.width] = step.padded()
-            lists = (successor, probability, count, np.empty((0, pairs, S)))
+        matrix, index, weight = np.empty((0, S * A, S)), steps[0].index, steps[0].weight
+        if 2 * sum(step.dense for step in steps) > len(steps):
+            matrix = np.stack([step.full() for step in steps])
+            index, weight = np.empty(0, np.int32), np.empty(0)
+        elif len(steps) > 1:
+            index, weight = (np.concatenate([getattr(step, name) for step in steps]) for name in ("index", "weight"))
+        begin = np.cumsum([0, *(len(step.index) for step in steps[:-1])])
+        first = np.stack([step.first + at for step, at in zip(steps, begin.tolist(), strict=True)])
+        lists = (index, weight, first, np.stack([step.count for step in steps]), matrix)
         # copies, so that all have one type for the compiler (those of the problem cannot be written)
         own = (np.array(x, order="C") for x in (rewards, law.hazard, law.first_hazard, problem.initial))
         return kernels.Model(*lists, *own)
@@ -103,9 +99,9 @@ class DelayModel:
     def schedule(self, values: Literal["two times", "all times"]) -> Schedule:
         """The order of the blocks, and where their values stand."""
         if values not in self._schedules:
-            width = max(
-                1, self.arrays.successor.shape[2], self.arrays.matrix.shape[2] if len(self.arrays.matrix) else 0
-            )
+            steps = all_successors(self.problem.mdp)
+            mean = sum(len(step.index) for step in steps) // (len(steps) * len(steps[0].count))
+            width = self.arrays.matrix.shape[2] if len(self.arrays.matrix) else max(1, mean)
             self._schedules[values] = Schedule(
                 self.layout,
                 warmup=self.problem.warmup,
@@ -195,9 +191,8 @@ class SingleBlocks:
         successors, reward = self.model.successors(t), self.model.reward(t, 0)
         size, heads, W = S * A**m, A if m else 1, A ** max(m - 1, 0)
         choices = 1 if block is None or m == 0 else A
-        step = kernels.Step(
-            *successors.padded(), successors.count, successors.matrix, reward, theta, _NO_NOISE, _NO_NOISE, np.inf
-        )
+        lists = (successors.index, successors.weight, successors.first, successors.count, successors.matrix)
+        step = kernels.Step(*lists, reward, theta, _NO_NOISE, _NO_NOISE, np.inf)
         v_wait = np.empty((0, 0, 0, 0)) if wait is None else np.ascontiguousarray(wait).reshape(S, -1, W, heads)
         out = self.empty(size).reshape(S, W, heads)
         blocks = kernels.Block(np.ascontiguousarray(arrival).reshape(S, choices, W), v_wait, out)
@@ -206,13 +201,13 @@ class SingleBlocks:
             action = self.table[block.offset : block.offset + size].reshape(S, W, heads)
         choice = kernels.Choice(kernels.BEST, action, np.empty((0, 0, 0, 0)))
         if m == 0:
-            kernels.back_up_now(step, blocks, choice)
+            kernels.back_up_now(step, blocks, choice, 0, S)
             return out.reshape(S, 1)
         threads = self.threads
         if size * choices * successors.width < SMALL or (successors.dense and W <= SHORT):
             threads = 1
         cuts = [min(-(-W // UNIT) * i // threads * UNIT, W) for i in range(threads + 1)]
-        share(self.pool, kernels.back_up, [(step, blocks, choice, i, j) for i, j in pairwise(cuts) if j > i])
+        share(self.pool, kernels.back_up, [(step, blocks, choice, 0, S, i, j) for i, j in pairwise(cuts) if j > i])
         return out.reshape(S, A**m)
 
 
@@ -264,10 +259,10 @@ def _needs(problem: ImpairedMDP, limit: int, policy: bool, kept: bool) -> tuple[
     """(layout, information states, bytes); the layout is None, and the rest a lower bound, if one block is over the limit."""
     S, A, H = problem.n_states, problem.n_actions, problem.horizon
     longest = problem.warmup or min(problem.law.max_delay, H - 1)
-    if 8 * S * A**longest > limit:  # refuse before anything of that size is even listed
-        return None, S * A**longest, 8 * S * A**longest
+    if 8 * S * power(A, longest) > limit:  # refuse before anything of that size is even listed
+        return None, S * power(A, longest), 8 * S * power(A, longest)
     layout = Layout.of(problem)
-    sizes = [layout.largest_at(h) for h in range(H)]
+    sizes = layout.entries()
     after = S * A ** (H if layout.root[H - 1] >= 0 else longest)
     need = 8 * max(x + y for x, y in zip(sizes, [*sizes[1:], after], strict=True))
     if kept:
@@ -280,7 +275,10 @@ def _too_large(problem: ImpairedMDP, states: int, need: int, limit: int, at_leas
     S, A = problem.n_states, problem.n_actions
     fits = None
     if problem.loss is None:
-        for k in range((problem.warmup or problem.law.max_delay) - 1, problem.actuation - 1, -1):
+        longest = (problem.warmup or problem.law.max_delay) - 1
+        if problem.n_actions > 1:  # deeper blocks are over the limit by themselves
+            longest = min(longest, int(math.log(max(limit / S, 1), A)))
+        for k in range(longest, problem.actuation - 1, -1):
             shorter = problem.behind(problem.channel.delay.capped(k - problem.actuation))
             layout, _, bytes_there = _needs(shorter, limit, policy=False, kept=True)
             if layout is not None and bytes_there <= limit:
@@ -290,7 +288,8 @@ def _too_large(problem: ImpairedMDP, states: int, need: int, limit: int, at_leas
         f"oldlight.solve(problem, depth={fits}) fits and gives a policy with bounds on both sides; "
         "oldlight.truncate(problem, probability=...) computes what a shorter delay costs; "
     )  # fmt: skip
+    count = f"{states:,}" if states < 10**15 else f"10^{math.log10(states):.0f}"
     return TooLarge(
-        f"an exact plan for {problem.channel!r} on S={S}, A={A}, H={problem.horizon} has {word}{states:,} information "
+        f"an exact plan for {problem.channel!r} on S={S}, A={A}, H={problem.horizon} has {word}{count} information "
         f"states and needs {word}{format_bytes(need)}; the limit is {format_bytes(limit)}. Ways out: {ladder}raise max_bytes"
     )

@@ -51,18 +51,22 @@ def held(mdp: TabularMDP, n: int) -> TabularMDP:
         P, R = _block(mdp, 0, n)
         return TabularMDP(P, R, horizon=H // n, truncation_error=mdp.truncation_error, **same)
     blocks = [_block(mdp, begin, min(begin + n, H)) for begin in range(0, H, n)]
-    P, R = (np.stack(part) for part in zip(*blocks, strict=True))
+    R = np.stack([reward for _, reward in blocks])
+    P = [moves for moves, _ in blocks]
     return TabularMDP(P, R, horizon=len(blocks), truncation_error=mdp.truncation_error, **same)
 
 
-def _block(mdp: TabularMDP, begin: int, end: int) -> tuple[Floats, Floats]:
-    """The transitions [s, a, s2] and rewards [s, a] of the steps begin..end−1 with one action held."""
-    P, R = np.array(mdp.transitions[end - 1]), np.array(mdp.rewards[end - 1])
+def _block(mdp: TabularMDP, begin: int, end: int) -> tuple[Any, Floats]:
+    """The transitions and rewards [s, a] of the steps begin..end−1 with one action held; a list of sparse matrices, one for each
+    action, or an array [s, a, s2]."""
+    A = mdp.n_actions
+    P, R = [mdp.matrix(end - 1)[a::A] for a in range(A)], np.array(mdp.rewards[end - 1])
     for h in range(end - 2, begin - 1, -1):
-        step = mdp.transitions[h]
-        P = np.einsum("sax,xay->say", step, P)
-        R = mdp.rewards[h] + np.einsum("sax,xa->sa", step, R)
-    return P / P.sum(axis=-1, keepdims=True), R
+        steps = [mdp.matrix(h)[a::A] for a in range(A)]
+        P = [step @ after for step, after in zip(steps, P, strict=True)]
+        R = mdp.rewards[h] + np.stack([step @ R[:, a] for a, step in enumerate(steps)], axis=1)
+    P = [each / each.sum(axis=1)[:, None] for each in P]
+    return (P if mdp.sparse else np.stack(P, axis=1)), R
 
 
 __all__ = ["held"]

@@ -154,8 +154,13 @@ def seed_of(root: int, problem: Mapping[str, Any], replicate: int) -> int:
 
 def mdp_fingerprint(mdp: TabularMDP) -> str:
     """SHA-256 of what decides the numbers of a process: sizes, arrays, and whether they are known not to change with the step."""
-    P = mdp.transitions[0] if mdp.stationary_transitions else mdp.transitions
     R = mdp.rewards[0] if mdp.stationary_rewards else mdp.rewards
+    if mdp.sparse:
+        steps = [mdp.matrix(h) for h in range(1 if mdp.stationary_transitions else mdp.finite_horizon)]
+        lists = [part for x in steps for part in (x.indptr.astype(np.int64), x.indices.astype(np.int64), x.data)]
+        shape = canonical([mdp.finite_horizon, "sparse", len(steps), R.shape])
+        return fingerprint(shape, *(np.ascontiguousarray(x).tobytes() for x in (*lists, R, mdp.initial)))
+    P = mdp.transitions[0] if mdp.stationary_transitions else mdp.transitions
     shape = canonical([mdp.finite_horizon, P.shape, R.shape])
     return fingerprint(shape, *(np.ascontiguousarray(x).tobytes() for x in (P, R, mdp.initial)))
 

@@ -34,6 +34,7 @@ from oldlight.model.information import Information, Layout
 from oldlight.model.link_information import LinkInformation
 from oldlight.model.policies import BlackoutPolicy, MarkovPolicy, Policy, TablePolicy, not_a_policy, probabilities_at
 from oldlight.model.problem import ImpairedMDP, checked_problem
+from oldlight.model.successors import likely_successors, successor_sums
 from oldlight.random_streams import Seed, seed_number
 from oldlight.simulation.link_episodes import by_automaton, check_policy, decide
 from oldlight.traces.following import NOTHING, View, follow_automaton, follow_deadline, follow_table
@@ -282,9 +283,8 @@ class Player:
         else:
             layout = policy.layout if isinstance(policy, TablePolicy) else Layout.of(problem)
             self.view = lambda begins: follow_table(layout, problem.horizon, self.late, begins)
-        P = problem.mdp.transitions[:1] if problem.mdp.stationary_transitions else problem.mdp.transitions
-        self.cumulative = running_sums(P)  # [h or 1, s, a, s2]
-        self.likely = P.argmax(axis=-1)
+        self.index, self.cumulative = successor_sums(problem.mdp, likely_first=False)  # [h or 1, s·A + a, k]
+        self.likely = likely_successors(problem.mdp)
         self.first = running_sums(problem.initial)
         self._known: dict[Any, Floats] = {}
 
@@ -310,8 +310,9 @@ class Player:
             actions[h] = self._choose(h, view, begins, states, actions, choice[h])
             returns += problem.mdp.rewards[h][states[h], actions[h]]
             if h + 1 < H:
-                rows = self.cumulative[min(h, len(self.cumulative) - 1)][states[h], actions[h]]
-                states[h + 1] = np.minimum((rows <= moves[h + 1][:, None]).sum(axis=1), rows.shape[1] - 1)
+                i, pair = min(h, len(self.cumulative) - 1), states[h] * problem.n_actions + actions[h]
+                k = (self.cumulative[i, pair] <= moves[h + 1][:, None]).sum(axis=1)
+                states[h + 1] = self.index[i, pair, np.minimum(k, self.index.shape[2] - 1)]
         step = np.arange(H)[:, None]
         return Played(returns, states, actions, step + self.late[begins[None, :] + step], view.guessed)
 

@@ -58,28 +58,39 @@ class DelayLaw:
         row: Floats = table[min(max(i, 0), table.shape[0] - 1)]
         return row
 
-    @cached_property
+    @property
     def feasible_delays(self) -> NDArray[np.bool_]:
         """Axes (i, d): can the observation of step i be delayed by exactly d (d = 0..cap)?"""
-        H, longest_delay = self.horizon, self.longest_delay
-        possible = np.zeros((H, longest_delay + 1), dtype=bool)
-        for d in np.flatnonzero(self.first > 0):
-            possible[0, min(int(d), longest_delay)] = True
+        found = self.possible_delays
+        return np.pad(found, ((0, 0), (0, self.longest_delay + 1 - found.shape[1])))
+
+    @cached_property
+    def possible_delays(self) -> NDArray[np.bool_]:
+        """`feasible_delays` up to the longest delay that the increments could add up to; linear in H where they are few."""
+        H, T = self.horizon, len(self.interarrival)
+        supports = [np.flatnonzero((table > 0).any(axis=(0, 1))) for table in self.interarrival]
+        most = [int(support[-1]) for support in supports]
+        widest = len(self.first) - 1 + (most[0] * (H - 1) if T == 1 else sum(most[: H - 1]))
+        widest = min(widest, self.longest_delay)
+        possible = np.zeros((H, widest + 1), dtype=bool)
+        possible[0, np.minimum(np.flatnonzero(self.first > 0), widest)] = True
         for i in range(H - 1):
-            support = np.flatnonzero((self.at_step(self.interarrival, i) > 0).any(axis=(0, 1)))
-            for d in np.flatnonzero(possible[i]):
-                possible[i + 1, np.minimum(int(d) + support, longest_delay)] = True
+            if T == 1 and i > 0 and np.array_equal(possible[i], possible[i - 1]):
+                possible[i + 1 :] = possible[i]
+                break
+            reached = np.flatnonzero(possible[i])[:, None] + supports[min(i, T - 1)]
+            possible[i + 1, np.minimum(reached, widest)] = True
         return possible
 
-    @property
+    @cached_property
     def max_delay(self) -> int:
         """The longest delay that can occur (the paper's D − 1)."""
-        return int(np.flatnonzero(self.feasible_delays.any(axis=0))[-1])
+        return int(np.flatnonzero(self.possible_delays.any(axis=0))[-1])
 
-    @property
+    @cached_property
     def constant(self) -> int | None:
         """d if every observation is exactly d late, else None."""
-        once = np.flatnonzero(self.feasible_delays.any(axis=0))
+        once = np.flatnonzero(self.possible_delays.any(axis=0))
         return int(once[0]) if len(once) == 1 else None
 
     def shifted(self, k: int) -> DelayLaw:

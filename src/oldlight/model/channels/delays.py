@@ -124,7 +124,7 @@ class ConstantDelay(DelayChannel):
     d: int
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "d", checks.whole("ConstantDelay: d", self.d))
+        object.__setattr__(self, "d", checks.steps("ConstantDelay: d", self.d))
 
     @classmethod
     def from_ms(cls, delay_ms: float, *, period_ms: float) -> ConstantDelay:

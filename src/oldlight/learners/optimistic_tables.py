@@ -97,9 +97,9 @@ class Tables:
         tables = kernels.Tables(
             self.schedule.blocks, self.powers, self.values, self.actions, np.empty((0, A)), pending, H, False
         )
-        first = int(self.layout.offset[0, setting.warmup, 0])
+        start = int(self.layout.offset[0, setting.warmup, 0])
         whole = (block.OPTIMISTIC, 0, len(self.schedule.blocks), 0, 1)
-        return Plan(estimates, optimism, tables, first, int(self.layout.root[0]), setting.warmup, *whole)
+        return Plan(estimates, optimism, tables, start, int(self.layout.root[0]), setting.warmup, *whole)
 
     def policy(self) -> TablePolicy:
         """The policy of the last pass, as an object of its own."""

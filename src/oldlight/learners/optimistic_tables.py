@@ -85,9 +85,9 @@ class Tables:
         setting = self.setting
         H, S, A = setting.horizon, setting.n_states, setting.n_actions
         T, _, K = model.index.shape
-        first = np.arange(0, T * S * A * K, K).reshape(T, S * A)
+        begin = np.arange(0, T * S * A * K, K).reshape(T, S * A)
         estimates = kernels.Model(
-            model.index.reshape(-1), model.weight.reshape(-1), first, model.n_next, np.empty((0, S * A, S)), self.rewards,
+            model.index.reshape(-1), model.weight.reshape(-1), begin, model.n_next, np.empty((0, S * A, S)), self.rewards,
             model.theta.reshape(-1, S, A, model.theta.shape[2]), model.first_theta, model.rho,
         )  # fmt: skip
         optimism = kernels.Optimism(

@@ -110,6 +110,7 @@ def test_too_little_memory_is_refused_before_work() -> None:
 def test_icu_sepsis_with_a_tenth_lost() -> None:
     """Three steps of it; H = 20 is in docs/icu.md. Between what is earned with everything lost and with nothing lost."""
     mdp = ol.instances.icu_sepsis(horizon=3)
+    assert large_loss.too_many_corners(ol.ImpairedMDP(mdp, "loss:0.1"))
     found = ol.solve(ol.ImpairedMDP(mdp, "loss:0.1"), tolerance=1e-3)
     assert found.upper - found.lower <= 1e-3
     V = np.zeros(mdp.n_states)

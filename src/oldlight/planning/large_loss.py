@@ -21,7 +21,8 @@ from oldlight.planning.search import CLOSED, magnitude
 from oldlight.planning.solution import Solution, Work
 from oldlight.progress import progress_bar
 
-LARGE = 100_000  # information states just after an observation from which on loss is planned so
+LARGE = 100_000  # information states just after an observation from which on loss is planned so,
+HEAVY = 5e9  # or operations to expand each of them once: S²·A for a law of the state
 PASSES = 6
 LITTLE = 0.9  # a pass that leaves more than this share of the gap is the last
 
@@ -35,7 +36,7 @@ def too_many_corners(problem: ImpairedMDP) -> bool:
     if not problem.loss.independent or problem.law.constant is None:
         return False
     corners = problem.horizon * problem.n_states * problem.n_actions ** min(problem.law.constant, problem.horizon)
-    return bool(corners > LARGE)
+    return bool(corners > LARGE or corners * problem.n_states**2 * problem.n_actions > HEAVY)
 
 
 def plan_large_loss(

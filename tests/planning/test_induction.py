@@ -9,6 +9,7 @@ import pytest
 
 import oldlight as ol
 from oldlight.kernels import delay as kernels
+from oldlight.kernels.optimistic_tables import start_value
 from oldlight.learners.base import Setting
 from oldlight.model.information import Layout
 from oldlight.paper.q_tables import true_tables
@@ -98,7 +99,7 @@ def test_optimistic_planning_without_bonuses_is_the_plan(problem: ol.ImpairedMDP
     """The learners' sweep on the truth; with late actions those under way are not chosen anew."""
     setting = Setting.of(problem, 10, 0.1, Layout.of(problem))
     tables, truth = true_tables(problem, setting)
-    assert tables._start(truth.rho, truth.first_theta) == pytest.approx(ol.solve(problem).value, abs=1e-11)
+    assert start_value(tables.plan(truth)) == pytest.approx(ol.solve(problem).value, abs=1e-11)
 
 
 def test_a_plan_is_one_compiled_call(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -21,7 +21,6 @@ LINKS: dict[str, dict[str, Any]] = {  # and the options of `solve`
     "constant:0": {},
     "constant:1": {},
     "constant:2": {},
-    "constant:3": {"depth": 2},
     "loss:0.1": {"tolerance": 1e-3},
     "loss:0.3": {"tolerance": 1e-3, "seconds": 60},
     "constant:1+loss:0.1": {"tolerance": 1e-3, "seconds": 60},

@@ -1,7 +1,7 @@
 """Large sparse processes beside quantecon and a plain recursion with scipy: `python benchmarks/sparse.py [--quick]`.
 
 S states, A = 5 actions, 3 successors near the state, H = 20 steps. Delay 0: quantecon's backward induction, and ours. Delay 1 and 2: the plain
-recursion X = P·U with scipy.sparse, and quantecon on the written-out model where that fits in 16 GB. Values are compared on the way; the best of
+recursion X = P·U with scipy.sparse (quantecon would need the written-out model; whether that fits in 16 GB is said). Values are compared on the way; the best of
 three times counts, the solvers in turn.
 """
 

@@ -11,7 +11,7 @@ from scipy import stats
 import oldlight as ol
 from controller_cases import KINDS, chain, problem_of
 from oldlight.control import Controller
-from oldlight.learners.loop import _episode
+from oldlight.learners.episode_loop import _episode
 from oldlight.model.policies import tabulate
 
 

@@ -84,9 +84,10 @@ class LinkPlan:
         seconds: float | None = None,
         depth: int | None = None,
         progress: Callable[[int, int], None] | None = None,
+        options: int | None = None,
     ) -> LinkPlan:
-        """Plan until upper − lower is at most the tolerance, or time is up. depth: of the tables, fixed; otherwise from the longest delay
-        on, as deep as it helps."""
+        """Plan until upper − lower is at most the tolerance, or time is up, or the searches have made so many `options` in all. depth: of the
+        tables, fixed; otherwise from the longest delay on, as deep as it helps."""
         began = time.perf_counter()
         self._first(self.automaton.longest if depth is None else depth, progress)
 
@@ -95,20 +96,23 @@ class LinkPlan:
 
         layers, wanted = self._made.layers, max(tolerance - 2 * self.error, CLOSED * magnitude(self.mdp))
         try:
-            while self._upper - self._lower > wanted and layers.searched and left() > 0:
+            while self._upper - self._lower > wanted and layers.searched and left() > 0 and options != 0:
                 if self.bytes_of(layers, kept=True) > self.limit:
                     break
                 made, need = self._tables(layers, True, progress)
                 deeper = None if depth is not None else self._deeper(layers.depth)
                 found = AgeSearch(made, self.limit - need)
                 try:
-                    found.run(wanted, left(), None if deeper is None else max(FIRST_TRY, layers.size // TRIES))
+                    limits = [] if deeper is None else [max(FIRST_TRY, layers.size // TRIES)]
+                    limits += [] if options is None else [options]
+                    found.run(wanted, left(), min(limits, default=None))
                 finally:
                     self._upper = min(found.upper, self._upper)
                     if found.lower >= self._lower - found.tie:
                         self.tables, self.search, self._need, self._lower = made, found, need, found.lower
                 if deeper is None or self._upper - self._lower <= max(found.closed, wanted):
                     break
+                options = None if options is None else max(options - found.options, 0)
                 layers = deeper
         finally:
             self.seconds += time.perf_counter() - began

@@ -31,6 +31,8 @@ from oldlight.progress import progress_bar
 Floats = NDArray[np.float64]
 WALK = 20_000  # information states up to which values of a plan's policy are walked
 
+OPTIONS = 20_000  # what a search makes of them in a second, about
+
 
 def planned_by_automaton(problem: ImpairedMDP, seconds: float | None = None) -> bool:
     """Is `problem` one for `LinkPlan`: no delay law, losses in bursts or together with random delays, or with a constant delay
@@ -52,6 +54,7 @@ def solve_link(
     depth: int | None,
     max_bytes: int | None,
     progress: bool | Callable[[int, int], None] | None,
+    options: int | None = None,
 ) -> Solution:
     """The best executable policy with its certificate; `value` is `lower`, what the policy is certain to earn."""
     if depth is not None and depth < problem.automaton.longest:
@@ -73,12 +76,30 @@ def solve_link(
     )
     try:
         with progress_bar(progress, "planning") as callback:
-            plan.run(tolerance, seconds, deep, callback)
+            plan.run(tolerance, seconds, deep, callback, options)
     except KeyboardInterrupt as stopped:
         done = plan.tables is not None
         stopped.partial = _solution(problem, plan, true_link, tolerance, seconds, deep) if done else None  # type: ignore[attr-defined]
         raise
     return _solution(problem, plan, true_link, tolerance, seconds, deep)
+
+
+def solve_within(problem: ImpairedMDP, tolerance: float, seconds: float) -> Solution:
+    """As `solve`, but the effort of closing the gap is counted in work, not by the clock: what a core of today does in so many seconds. The
+    same call gives the same plan on every machine, compiled before or not, busy or idle."""
+    from oldlight.planning import solve
+
+    if problem.forever or not planned_by_automaton(problem, seconds):
+        return solve(problem, tolerance=tolerance, progress=False)
+    return solve_link(
+        problem,
+        tolerance=tolerance,
+        seconds=None,
+        depth=None,
+        max_bytes=None,
+        progress=False,
+        options=int(seconds * OPTIONS),
+    )
 
 
 def _merging(problem: ImpairedMDP, tolerance: float) -> float:

@@ -89,6 +89,13 @@ class AgeSearch:
         return int(self._graph.count[0])
 
     @property
+    def options(self) -> int:
+        """Actions that were bounded at them: the work done."""
+        from oldlight.kernels import graph as kernels
+
+        return int(self._graph.count[kernels.OPTIONS])
+
+    @property
     def bytes(self) -> int:
         return int(sum(x.nbytes for x in self._graph))
 

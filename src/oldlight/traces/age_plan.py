@@ -16,8 +16,8 @@ from numpy.typing import NDArray
 from oldlight.model.link_information import LinkInformation, PolicyOfNodes
 from oldlight.model.mdp import TabularMDP
 from oldlight.model.problem import ImpairedMDP
-from oldlight.planning import solve
 from oldlight.planning.link_plan import distinct_actions
+from oldlight.planning.link_solution import solve_within
 from oldlight.planning.solution import Solution
 
 Floats = NDArray[np.float64]
@@ -90,12 +90,12 @@ class AgePlan(BeliefPlan):
     tables : ImpairedMDP
         The same process behind the chain cut at the age that tables can hold.
     seconds : float
-        For closing the gap of the tables' certificate.
+        For closing the gap of the tables' certificate, counted as work.
     """
 
     def __init__(self, problem: ImpairedMDP, tables: ImpairedMDP, *, seconds: float = 2.0) -> None:
         super().__init__(problem)
-        self.plan: Solution = solve(tables, tolerance=0.002 * problem.reward_span, seconds=seconds)
+        self.plan: Solution = solve_within(tables, 0.002 * problem.reward_span, seconds)
         self.tables = tables
         self.depth = tables.automaton.longest
         self.nodes = set(tables.automaton.nodes)

@@ -31,6 +31,7 @@ from oldlight.model.mdp import TabularMDP
 from oldlight.model.problem import ImpairedMDP
 from oldlight.planning import solve
 from oldlight.planning.evaluation import unimpaired
+from oldlight.planning.link_solution import solve_within
 from oldlight.progress import Callback, progress_bar
 from oldlight.random_streams import Seed, seed_number
 from oldlight.simulation import simulate
@@ -83,7 +84,7 @@ def compare_channels(
     episodes : int
         Episodes of each plan on each link.
     seconds : float
-        For closing the gap of each plan's certificate.
+        For closing the gap of each plan's certificate, counted as work: the same plan on every machine.
     seed : int, SeedSequence or Generator
         Random seed.
     per_tick : bool
@@ -176,7 +177,7 @@ def _planned(
         return _Planned(chain.whole, policy, bound, bound, link, runs, begins[pick], at[pick])
     link.automaton(1)  # refuses a delay law that depends on the process: it cannot be played for another plan
     problem = ImpairedMDP(mdp, link.with_period(T) if T is not None and link.period_ms is None else link)
-    found = solve(problem, tolerance=NEAR * abs(problem.reward_span), seconds=seconds, progress=False)
+    found = solve_within(problem, NEAR * abs(problem.reward_span), seconds)
     arrivals = simulate(problem, found.policy, n, seed=seed, record=True).arrivals
     assert arrivals is not None
     late = np.where(arrivals < 0, NEVER, arrivals.astype(np.int64) - np.arange(H))  # [episode, step]

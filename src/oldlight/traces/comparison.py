@@ -22,7 +22,7 @@ from oldlight import checks
 from oldlight.model.channels import Channel
 from oldlight.model.mdp import TabularMDP
 from oldlight.model.problem import ImpairedMDP
-from oldlight.planning import solve
+from oldlight.planning.link_solution import solve_within
 from oldlight.random_streams import Seed, seed_number
 from oldlight.simulation import simulate
 from oldlight.traces.age_plan import AgePlan, BeliefPlan, table_age
@@ -250,7 +250,7 @@ def compare_models(
     episodes : int
         Episodes on the recording, and of a simulated prediction.
     seconds : float
-        For closing the gap of each plan's certificate.
+        For closing the gap of each plan's certificate, counted as work: the same plan on every machine.
     seed : int, SeedSequence or Generator
         Random seed.
     per_tick : bool
@@ -332,7 +332,7 @@ def _plan(name: str, problem: ImpairedMDP, tables: ImpairedMDP, seconds: float) 
         plan = AgePlan(problem, tables, seconds=seconds)
         known = plan.plan if problem.channel == tables.channel and _narrow(plan.plan) else None
         return (plan, None) if known is None else (known.policy, known.lower)
-    found = solve(problem, tolerance=NEAR * abs(problem.reward_span), seconds=seconds)
+    found = solve_within(problem, NEAR * abs(problem.reward_span), seconds)
     return found.policy, found.lower if _narrow(found) else None
 
 

@@ -217,6 +217,7 @@ def test_doubling_plans_after_a_first_visit_and_when_the_number_at_risk_has_doub
         plans.append((int(learner.counts.seen.max()), int(learner.counts.risk[0, 0, 3])))
 
     learner._plan = watched  # type: ignore[method-assign]
+    learner.see = partial(DelayedUCBVI.see, learner)  # type: ignore[method-assign]  # not in compiled blocks, so that it can be watched
     ol.learn(problem, learner, 400, seed=1, every=400, progress=False)
     assert plans[0] == (0, 0)
     assert plans[1][0] > 0  # after the first episode

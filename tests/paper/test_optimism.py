@@ -149,14 +149,15 @@ def test_a_first_delay_that_is_rarely_long_is_paid_for(divided_by: str, monkeypa
     """Few episodes tell what follows while the first state is late: a bonus that divides by all k of them is too small."""
     problem = ol.ImpairedMDP(rarely_rewarded(3, 0.4), ol.StochasticDelay([1.0], first=[0.999, 0.0005, 0.0, 0.0005]))
     if divided_by == "all episodes":
-        estimate = DelayedUCBVI._estimate
+        plan = DelayedUCBVI._plan
 
-        def with_the_small_bonus(self: DelayedUCBVI, touched: Any) -> None:
-            estimate(self, touched)
-            spread = np.sqrt(self.D * self.setting.log_term / self.counts.episodes)
-            self.model.root_bonus[:] = 2 * self.c * self.setting.horizon * spread
+        def with_the_small_bonus(self: DelayedUCBVI) -> None:
+            if self.counts.episodes:
+                spread = np.sqrt(self.D * self.setting.log_term / self.counts.episodes)
+                self.model.root_bonus[:] = 2 * self.c * self.setting.horizon * spread
+            plan(self)
 
-        monkeypatch.setattr(DelayedUCBVI, "_estimate", with_the_small_bonus)
+        monkeypatch.setattr(DelayedUCBVI, "_plan", with_the_small_bonus)
     claim = optimism(problem, 3_000, runs=3, law="estimated")
     assert claim.holds == (divided_by == "those still waiting")
     assert claim.detail[BELOW] >= 0.5

@@ -80,6 +80,7 @@ def test_a_smaller_constant_is_a_bonus_without_the_window(channel: str) -> None:
     for learner in (smaller, without):
         learner.start(Setting.of(problem, 20, 0.1, Layout.of(problem)), np.random.default_rng(0))
     without.D = 1
+    without._learnt = without._arrays()  # which hold it
     see = figure.see
 
     def seen_by_all(episode: Any) -> None:

@@ -23,7 +23,7 @@ BLOCK, CODE, STATE, BELIEF, BELIEF_SIZE, OPTION, CHOSEN, LOW_ACTION, KNOWN, TURN
 WHOLE = 10
 UP, LOW = range(2)  # columns of Graph.real
 ACTION, FROM, TO, NEXT_OPTION = range(4)  # columns of Graph.option
-STATES, OPTIONS, EDGES, BELIEFS, EXPANDED = range(5)  # places of Graph.count
+STATES, OPTIONS, EDGES, BELIEFS, EXPANDED, OPENED = range(6)  # places of Graph.count
 UNKNOWN = -1
 ROUND = 2.0**46
 _inner = compiled(error_model="numpy")
@@ -101,7 +101,7 @@ def _mix(x, y):
 
 
 @_inner
-def _find(graph, place, law, support, n):
+def find_slot(graph, place, law, support, n):
     """(the slot of a state, its number or −1): s ≥ 0 is a corner, else the law law[support[:n]], compared to within 2^−46."""
     block, code, s = place
     x = _mix(_mix(_mix(np.uint64(17), block), code), s + 1)
@@ -199,7 +199,7 @@ def _make(process, link, tables, graph, place, slot, mass, support, n):
 @_inner
 def enter(process, link, tables, graph, place, law, support, n):
     """The number of the state place = (block, code, s), made if need be."""
-    slot, i = _find(graph, place, law, support, n)
+    slot, i = find_slot(graph, place, law, support, n)
     if i < 0:
         i = _make(process, link, tables, graph, place, slot, law[support[:n]], support, n)
     return i
@@ -208,7 +208,7 @@ def enter(process, link, tables, graph, place, law, support, n):
 @_inner
 def find(graph, place, law, support, n):
     """The number of the state place = (block, code, s), or −1."""
-    return _find(graph, place, law, support, n)[1]
+    return find_slot(graph, place, law, support, n)[1]
 
 
 @_inner
@@ -309,7 +309,7 @@ def visit(process, link, tables, graph, scratch, i, a, option):
                 s = support[m]
                 share = mass[m]
             place = (to, code, s)
-            slot, child = _find(graph, place, law, support, n)
+            slot, child = find_slot(graph, place, law, support, n)
             if option < 0:
                 up = bounds(process, link, tables, graph, place, mass, support, n)[0]
                 value += p * (up if child < 0 else min(up, graph.real[child, UP]))
@@ -385,7 +385,7 @@ def rehash(graph):
         support = graph.place[row[BELIEF] : row[BELIEF] + n]
         for j in range(n):
             law[support[j]] = graph.mass[row[BELIEF] + j]
-        slot, _known = _find(graph, (row[BLOCK], row[CODE], row[STATE]), law, support, n)
+        slot, _known = find_slot(graph, (row[BLOCK], row[CODE], row[STATE]), law, support, n)
         graph.slots[slot] = i + 1
         for j in range(n):
             law[support[j]] = 0.0

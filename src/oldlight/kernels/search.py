@@ -5,6 +5,7 @@ from typing import NamedTuple
 import numpy as np
 
 from oldlight.kernels.cache import compiled
+from oldlight.kernels import settling
 from oldlight.kernels.graph import (
     ACTION,
     BELIEF,
@@ -31,7 +32,7 @@ from oldlight.kernels.graph import (
     room,
 )  # fmt: skip
 
-DONE, GROW, PAUSE = range(3)
+DONE, GROW, PAUSE = settling.DONE, settling.GROW, settling.PAUSE
 ASKED, ASKED_CLOSED = 1, 2  # Graph.whole[:, KNOWN]: every action is bounded; bounded again after the state was closed
 _inner = compiled(error_model="numpy")
 
@@ -165,7 +166,25 @@ def _others(process, graph, i, a):
 
 
 @_inner
-def close(process, link, tables, graph, scratch, start, limits):
+def _close_law(process, link, tables, graph, settled, i, enough, limits):
+    """Close a law between settled corners (`oldlight.kernels.settling`), or bring its upper bound below `enough`."""
+    row = graph.whole[i]
+    b, support, n = np.zeros(process.sizes[0]), np.zeros(process.sizes[0], np.int64), row[BELIEF_SIZE]
+    for k in range(n):
+        support[k] = graph.place[row[BELIEF] + k]
+        b[support[k]] = graph.mass[row[BELIEF] + k]
+    node = (row[BLOCK], row[CODE], enough)
+    status = settling.search(process, link, tables, graph, settled, node, (b, support, n), False, limits)
+    if status == DONE:
+        h = link.time[row[BLOCK]]
+        graph.real[i, UP] = min(graph.real[i, UP], settled.real[h, settling.HIGH])
+        if settled.real[h, settling.HELD] > graph.real[i, LOW]:
+            graph.real[i, LOW], row[LOW_ACTION] = settled.real[h, settling.HELD], settled.whole[h, settling.ACT]
+    return status
+
+
+@_inner
+def close(process, link, tables, graph, scratch, settled, start, limits):
     """Depth first from the start: at each state follow the action with the highest upper bound until no other can beat it.
 
     A state is left early when its upper bound is so low, below `enough`, that the state before will take another action.
@@ -183,6 +202,18 @@ def close(process, link, tables, graph, scratch, start, limits):
         while depth >= 0:
             i = state[depth]
             row = graph.whole[i]
+            law = row[STATE] < 0 and not link.root[row[BLOCK]]
+            if law and link.time[row[BLOCK]] >= settled.since[0]:
+                status = _close_law(process, link, tables, graph, settled, i, enough[depth], limits)
+                if status != DONE:
+                    return status
+                if graph.real[i, UP] > enough[depth]:
+                    row[TURN] = limits.turn[0]
+                depth -= 1
+                if depth >= 0:
+                    e = edge[depth] - 1
+                    total[depth] += graph.probability[e] * (graph.real[i, UP] - before[depth])
+                continue
             if option[depth] < 0:
                 if graph.count[EXPANDED] - expanded >= limits.most[0]:
                     return PAUSE

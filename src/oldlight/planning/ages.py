@@ -87,13 +87,15 @@ class AgeTables:
     """One plan's tables. upper, lower, blind and the actions are flat, a block's entries at its offset; `kept`: whether
     they hold every time (else only the actions do). Values at the start: lower ≤ optimum ≤ upper; without `bounded` the upper
     tables and the actions alone are made, which is enough where they are exact, and where `oldlight.planning.table_walk` finds what the
-    actions earn (`lower_value` is the upper one then)."""
+    actions earn (`lower_value` is the upper one then). settle(h, i, C⁻, C⁺): makes the corners of block i of time h beyond the depth, from below and
+    above, in place (`oldlight.planning.settling`)."""
 
     plant: Plant
     layers: Layers
     bounded: bool
     kept: bool
     progress: Callable[[int, int], None] | None = None
+    settle: Callable[[int, int, Floats, Floats], tuple[Floats, Floats]] | None = None
     lower_value: float = 0.0
     upper_value: float = 0.0
     upper_by_start: Floats = field(default_factory=lambda: np.zeros(0))
@@ -103,15 +105,21 @@ class AgeTables:
     actions: NDArray[Any] = field(default_factory=lambda: np.zeros(0, np.uint8))
     blind_actions: NDArray[Any] = field(default_factory=lambda: np.zeros(0, np.uint8))
 
-    def run(self) -> AgeTables:
-        layers, plant = self.layers, self.plant
-        H, S = plant.mdp.finite_horizon, layers.n_states
+    def allocate(self) -> AgeTables:
+        """Room for the tables."""
+        layers, S = self.layers, self.layers.n_states
         self.actions = np.zeros(layers.size, action_type(layers.n_actions))
         self.blind_actions = np.zeros(layers.blind_size // S, action_type(layers.n_actions))
         if self.kept:
             self.upper = np.empty(layers.size)
         if self.kept and self.bounded:
-            self.lower, self.blind = np.empty(layers.size), np.empty(layers.blind_size)
+            self.lower, self.blind = np.empty(layers.size), np.full(layers.blind_size, -np.inf)
+        return self
+
+    def run(self) -> AgeTables:
+        layers, plant, H = self.layers, self.plant, self.plant.mdp.finite_horizon
+        if not len(self.actions):
+            self.allocate()
         self._searched = self.bounded or layers.searched
         self._weights = self._likely_states()
         threads = thread_count()
@@ -129,7 +137,8 @@ class AgeTables:
         self._store(0, up, low, blind)
         self.upper_by_start = self._first(up, up)
         self.upper_value = float(plant.initial @ self.upper_by_start)
-        self.lower_value = float(plant.initial @ self._first(low, blind)) if self.bounded else self.upper_value
+        certain = self.bounded and self.settle is None
+        self.lower_value = float(plant.initial @ self._first(low, blind)) if certain else self.upper_value
         return self
 
     def _first(self, table: Table, blind: Table) -> Floats:
@@ -147,7 +156,7 @@ class AgeTables:
             if not self.bounded:
                 continue
             _write(self._place(self.lower, block.offset, block), blind[i] if block.root else low[i])
-            if block.blind_offset >= 0:
+            if block.blind_offset >= 0 and self.settle is None:
                 _write(self._place(self.blind, block.blind_offset, block), blind[i])
 
     def _place(self, flat: NDArray[Any], offset: int, block: Block) -> NDArray[Any]:
@@ -195,6 +204,11 @@ class AgeTables:
                     new_blind[i], _ = self._root(block, self._mixed(block, moves, low, blind, chains[1]), chosen)
                     new_low[i] = new_blind[i]
                 continue
+            if beyond and self.settle is not None:
+                shown = [self._shown(block, moves, table, chain) for table, chain in zip((low, up), chains[::-1], strict=True)]
+                new_low[i], new_up[i] = self.settle(h, i, shown[0], shown[1])
+                new_blind[i] = np.full_like(new_low[i], -np.inf)
+                continue
             arrival, wait, theta = self._parts(block, moves, up, up, chains[0])
             if h < len(self.plant.pending):
                 self._place(self.actions, block.offset, block)[:] = self.plant.pending[h]
@@ -237,6 +251,14 @@ class AgeTables:
             else:
                 chains[key] = self._product(h + 1 - L, L, arrival, mix, before / (before + share) if here else 1.0)
         return mass, chains[key]
+
+    def _shown(self, block: Block, moves: list[Move], table: Table, chains: dict[Any, Floats]) -> Floats:
+        """F·N_D of a block beyond the depth: what the ticks that show something are worth, and the end."""
+        mass, chain = self._chain(block.h, moves, block.length, table, chains)
+        parts = [] if chain is None else [(mass, chain)]
+        if block.h + 1 == self.plant.mdp.finite_horizon:
+            parts += [(m.probability, table[m.block]) for m in moves if m.age == NOTHING_NEWER]
+        return _mean(parts) if parts else np.zeros((self.layers.n_states, self.layers.n_actions**block.length))
 
     def _parts(
         self, block: Block, moves: list[Move], table: Table, older: Table, chains: dict[Any, Floats]

@@ -29,12 +29,17 @@ from oldlight.model.mdp import TabularMDP
 from oldlight.planning.ages import AgeTables, Plant
 from oldlight.planning.delay import action_type
 from oldlight.planning.search import CLOSED, AgeSearch, magnitude
+from oldlight.planning.settling import SettledSearch, Stopped
 from oldlight.planning.table_walk import can_be_walked, value_by_start, value_of_actions
 
 Floats = NDArray[np.float64]
 DEEPER = 2**22  # entries up to which deeper tables are tried before a long search
 TRIES = 20  # a search may make the tables' entries divided by this many options, or FIRST_TRY, before deeper tables are tried
 FIRST_TRY = 4_000
+ALONE = 100_000  # corners that are settled at once where there is no delay,
+CORNERS = 20_000  # and after a first try where there is one,
+HEAVY = 5e9  # if expanding each of them once takes no more operations: S²·A for a law of the state
+FEWEST_OPTIONS = 200
 
 
 def distinct_actions(mdp: TabularMDP) -> NDArray[np.int64]:
@@ -89,38 +94,81 @@ class LinkPlan:
         """Plan until upper − lower is at most the tolerance, or time is up, or the searches have made so many `options` in all. depth: of the
         tables, fixed; otherwise from the longest delay on, as deep as it helps."""
         began = time.perf_counter()
-        self._first(self.automaton.longest if depth is None else depth, progress)
 
         def left() -> float:
             return np.inf if seconds is None else seconds - (time.perf_counter() - began)
 
-        layers, wanted = self._made.layers, max(tolerance - 2 * self.error, CLOSED * magnitude(self.mdp))
+        layers = self._layers(self.automaton.longest if depth is None else depth)
+        wanted = max(tolerance - 2 * self.error, CLOSED * magnitude(self.mdp))
         try:
+            if layers.depth == 0 and self._few_corners(layers) and self._settle(layers, wanted, left(), options, progress):
+                return self
+            self._first(layers, progress)
             while self._upper - self._lower > wanted and layers.searched and left() > 0 and options != 0:
                 if self.bytes_of(layers, kept=True) > self.limit:
                     break
                 made, need = self._tables(layers, True, progress)
                 deeper = None if depth is not None else self._deeper(layers.depth)
+                settled = layers.depth > 0 and self._few_corners(layers)
                 found = AgeSearch(made, self.limit - need)
                 try:
                     limits = [] if deeper is None else [max(FIRST_TRY, layers.size // TRIES)]
+                    limits += [max(FEWEST_OPTIONS, layers.blind_size // 2)] if settled else []
                     limits += [] if options is None else [options]
                     found.run(wanted, left(), min(limits, default=None))
                 finally:
-                    self._upper = min(found.upper, self._upper)
-                    if found.lower >= self._lower - found.tie:
-                        self.tables, self.search, self._need, self._lower = made, found, need, found.lower
-                if deeper is None or self._upper - self._lower <= max(found.closed, wanted):
+                    self._take(found, made, need)
+                if self._upper - self._lower <= max(found.closed, wanted):
                     break
                 options = None if options is None else max(options - found.options, 0)
-                layers = deeper
+                if settled and self._settle(layers, wanted, left(), options, progress):
+                    break
+                if deeper is None and not settled:
+                    break
+                layers = layers if deeper is None else deeper
         finally:
             self.seconds += time.perf_counter() - began
         return self
 
-    def _first(self, depth: int, progress: Callable[[int, int], None] | None) -> None:
+    def _take(self, found: AgeSearch, made: AgeTables, need: int) -> None:
+        """The better bounds of what was found."""
+        self._upper = min(found.upper, self._upper)
+        if found.lower >= self._lower - found.tie:
+            self.tables, self.search, self._need, self._lower = made, found, need, found.lower
+
+    def _few_corners(self, layers: Layers) -> bool:
+        """Is settling every corner (`oldlight.planning.settling`) cheap enough to be tried?"""
+        S, A = layers.n_states, layers.n_actions
+        most = CORNERS if layers.depth else ALONE
+        few = layers.searched and layers.blind_size <= most and layers.blind_size * S * S * A <= HEAVY
+        return few and self.bytes_of(layers, kept=True) + 8 * layers.blind_size * (A + 2) <= self.limit
+
+    def _settle(
+        self,
+        layers: Layers,
+        wanted: float,
+        seconds: float,
+        options: int | None,
+        progress: Callable[[int, int], None] | None,
+    ) -> bool:
+        """Settle every corner, then the start; False where that takes too long."""
+        if seconds <= 0 or options == 0:
+            return False
+        need = self.bytes_of(layers, kept=True) + 8 * layers.blind_size * (layers.n_actions + 2)
+        made = AgeTables(self.plant, layers, True, True, progress)
+        began = time.perf_counter()
+        try:
+            found = SettledSearch(made, self.limit - need, tolerance=wanted, seconds=seconds, most=options)
+        except Stopped:
+            return False
+        try:
+            found.run(wanted, seconds - (time.perf_counter() - began), options)
+        finally:
+            self._take(found, made, need)
+        return True
+
+    def _first(self, layers: Layers, progress: Callable[[int, int], None] | None) -> None:
         """Upper tables, and what their actions earn; tables of lower bounds as well where that cannot be walked."""
-        layers = self._layers(depth)
         walked = layers.searched and can_be_walked(self.plant, layers)
         made, self._need = self._tables(layers, False, progress, bounded=layers.searched and not walked)
         self._lower, self._upper = value_of_actions(made) if walked else made.lower_value, made.upper_value

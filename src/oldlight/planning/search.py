@@ -37,6 +37,7 @@ Floats = NDArray[np.float64]
 CLOSED = 2.0**-44  # a gap of this share of the largest return is rounding; a quarter of it is a tie
 BATCH = 2_000  # expansions between two looks at the clock and the keyboard
 FIRST_STATES = 2**13
+WIDE = 24  # states of a law that there is room for at once
 ROUNDING = 1.05  # states are closed to the tolerance divided by this: the rest is for rounding
 
 
@@ -50,6 +51,13 @@ class AgeSearch:
     upper: float = 0.0
 
     def __post_init__(self) -> None:
+        self._arrange(FIRST_STATES)
+        self._settled = self._corners(False)
+        self._start()
+        self.lower, self.upper = self._value()
+
+    def _arrange(self, states: int) -> None:
+        """The process, the link, the tables and an empty graph with room for so many states, as the kernels read them."""
         from oldlight.kernels import graph as kernels
 
         t = self.tables
@@ -74,14 +82,25 @@ class AgeSearch:
         self._graph = kernels.Graph(
             np.zeros((0, kernels.WHOLE), np.int64), np.zeros((0, 2)), np.zeros((0, A)), np.zeros((0, 4), np.int64), np.zeros(0),
             np.zeros(0, np.int64), np.zeros(0), np.zeros(0, np.int64), np.zeros(0), np.zeros(0, np.int64),
-            np.zeros(layers.blind_size, np.int64), np.zeros(5, np.int64),
+            np.zeros(layers.blind_size, np.int64), np.zeros(6, np.int64),
         )  # fmt: skip
         most_ticks = max((len(moves) for row in layers.moves for moves in row), default=1)
         self._turn = 1
-        self._states = max(FIRST_STATES, 4 * (most_ticks + 1) * S)
+        self._states = max(states, 4 * (most_ticks + 1) * S)
         self._grow()
-        self._start()
-        self.lower, self.upper = self._value()
+
+    def _corners(self, kept: bool) -> Any:
+        """Room for what is known of settled corners (`oldlight.planning.settling`), if it is to be kept."""
+        from oldlight.kernels import settling as kernels
+
+        S, A, D, H = self._process.sizes.tolist()
+        places, levels, ways = (self.tables.layers.blind_size, H + 2, 1 if D else A) if kept else (0, 0, 1)
+        ticks = int(np.diff(self._link.first).max())
+        return kernels.Settled(
+            np.array([H + 2]), np.empty((places, A)), np.empty((2, places)), np.full(levels, np.inf), np.zeros((levels, ways, S)),
+            np.zeros((levels, ways, S), np.int64), np.zeros((levels, ways), np.int64), np.zeros((levels, 3, A)),
+            np.zeros((levels, A, ticks)), np.zeros((levels, 7)), np.zeros((levels, kernels.TRIED + A), np.int64),
+        )  # fmt: skip
 
     @property
     def states(self) -> int:
@@ -90,14 +109,14 @@ class AgeSearch:
 
     @property
     def options(self) -> int:
-        """Actions that were bounded at them: the work done."""
+        """Actions that were bounded at them, and laws that were opened: the work done."""
         from oldlight.kernels import graph as kernels
 
-        return int(self._graph.count[kernels.OPTIONS])
+        return int(self._graph.count[kernels.OPTIONS] + self._graph.count[kernels.OPENED])
 
     @property
     def bytes(self) -> int:
-        return int(sum(x.nbytes for x in self._graph))
+        return int(sum(x.nbytes for x in (*self._graph, *self._settled)))
 
     def _grow(self) -> bool:
         """Twice the room; False where that would be over the limit."""
@@ -106,9 +125,10 @@ class AgeSearch:
         n, g = 2 * self._states, self._graph
         edges = max(8 * n, 2 * len(g.child))
         sizes = {"whole": n, "real": n, "q": n, "option": n, "gain": n, "child": edges, "probability": edges}
-        sizes |= {"place": edges, "mass": edges}
+        laws = max(edges, n * min(self.tables.layers.n_states, WIDE))
+        sizes |= {"place": laws, "mass": laws}
         slots = 1 << (4 * n - 1).bit_length()
-        need = 8 * (n * (kernels.WHOLE + 2 + g.q.shape[1] + 5) + 4 * edges + slots)
+        need = 8 * (n * (kernels.WHOLE + 2 + g.q.shape[1] + 5) + 2 * edges + 2 * laws + slots)
         if len(g.whole) and need > self.max_bytes:
             return False
         self._states = n
@@ -253,9 +273,9 @@ class AgeSearch:
         before = (-1, 0.0, 0.0)
         low, up = value()
         while up - low > target and time.perf_counter() - began < seconds:
-            status = searching.close(self._process, self._link, self._tables, self._graph, self._scratch, start, limits)
+            status = searching.close(self._process, self._link, self._tables, self._graph, self._scratch, self._settled, start, limits)
             low, up = value()
-            if most is not None and count[kernels.OPTIONS] >= most:
+            if most is not None and self.options >= most:
                 break
             if status == searching.GROW and not self._grow():
                 break

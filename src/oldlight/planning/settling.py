@@ -1,0 +1,136 @@
+"""Corners settled last step first: the first stage of the search where there are few enough of them.
+
+A *corner* is a state of step u = h − D with a queue, at a block beyond the depth of the tables (`oldlight.planning.ages`): either it was just
+seen, or it bounds the laws of its block. With the corners of time h + 1 settled, those of time h are settled one after the other. What ticks that
+show something are worth is a table, C_c[s', q2..qD, a] = F·N_D, and with b' = b P_u(q1)
+
+    Q_h(b, q, a) = b·r_u(q1) + b'·C_c[:, q2..qD, a] + Σ p·V_{h+1}(b', q2..qD, a)          over the ticks that show nothing   (D = 0: q1 is a)
+    Q_h(b, q, a) ≤ Σ_s b(s)·Q⁺_h[s, q, a]                                                 convex in b: the corners bound every action
+
+which decides most actions at once. What is left is searched depth first along the blackout: actions in the order of their bound, until no bound
+beats what was found; the cut-off (what was found − what is known)/p goes down the blackout; a pruned action keeps its bound as its Q⁺, which stays
+valid for earlier times. Laws that were closed stay in the search's graph with their bounds and with the action that earns the lower one.
+
+Guarantee: with tolerance ε every corner, and every law that matters, is closed to within ε (a pruned action's bound exceeds what was found by at most
+ε, and mixing ticks cannot widen that), so upper − lower ≤ ε at the start; ε = 0 is exact up to rounding. Loss alone is depth 0, late and lossy the
+depth of its delay; any other link is settled alike. `cap`: no corner of time h counts as more than cap[h] (optimistic learners).
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from oldlight.model.channels.automaton import NOTHING_NEWER
+from oldlight.planning.search import ROUNDING, AgeSearch
+
+Floats = NDArray[np.float64]
+Ints = NDArray[np.int64]
+BATCH = 20_000  # laws that are opened between two looks at the clock and the keyboard
+FEWEST = 128  # states that the graph has room for at first
+
+
+class Stopped(Exception):  # noqa: N818 - nothing went wrong
+    """Settling would take more time, work or memory than it may."""
+
+
+@dataclass
+class SettledSearch(AgeSearch):
+    """A search whose corners are settled, to within the tolerance, when it is made; the tables are filled by this.
+
+    seconds, most: after so long, or so many opened laws, `Stopped` is raised; only while the corners are settled.
+    """
+
+    tolerance: float = 0.0
+    seconds: float = np.inf
+    most: int | None = None
+    cap: Floats | None = None
+    _until: float = field(default=np.inf, init=False)
+
+    def __post_init__(self) -> None:
+        tables = self.tables.allocate()
+        self._arrange(max(FEWEST, 4 * tables.layers.blind_size))
+        self._settled = self._corners(True)
+        if self.cap is not None:
+            self._settled.cap[: len(self.cap)] = self.cap
+        self.slack = max(self.tolerance / ROUNDING, self.tie)
+        self._until = time.perf_counter() + self.seconds
+        tables.settle = self._settle
+        tables.run()
+        self._settled.since[0], self._until, self.most = 0, np.inf, None
+        self._start()
+        self._settle_start()
+        self.lower, self.upper = self._value()
+
+    @property
+    def rounding(self) -> float:
+        """How far values may be off because laws that agree to 2^−46 share one state of the graph."""
+        S, H = self.tables.layers.n_states, self.tables.plant.mdp.finite_horizon
+        R = self.tables.plant.mdp.rewards
+        span = float((R.max(axis=(1, 2)) - R.min(axis=(1, 2))).sum())
+        return (H + 1) * (self.tie + S * 2.0**-47 * span)
+
+    def _settle(self, h: int, i: int, low: Floats, high: Floats) -> tuple[Floats, Floats]:
+        """Settle the corners of block i of time h; low, high: what ticks that show something are worth."""
+        from oldlight.kernels import settling as kernels
+
+        block = self.tables.layers.blocks[h][i]
+        here = slice(block.blind_offset, block.blind_offset + low.size)
+        self._settled.jump[0, here], self._settled.jump[1, here] = low.reshape(-1), high.reshape(-1)
+        self._go_on(kernels.settle, low.size, int(self._begin[h]) + i)
+        rows = slice(block.offset, block.offset + low.size)
+        return self.tables.lower[rows].reshape(low.shape), self.tables.upper[rows].reshape(low.shape)
+
+    def _go_on(self, kernel: Callable[..., Any], number: int, block: int, *arrays: Any) -> None:
+        """Call a kernel until it has done its `number` of nodes."""
+        from oldlight.kernels import search as searching
+        from oldlight.kernels import settling as kernels
+
+        limits = searching.Limits(np.array([self.slack]), np.array([0]), np.array([BATCH]))
+        start = 0
+        while start < number:
+            parts = (self._process, self._link, self._tables, self._graph, self._settled)
+            start, status = kernel(*parts, block, *arrays, start, limits)
+            if (status == kernels.GROW and not self._grow()) or time.perf_counter() > self._until:
+                raise Stopped
+            if self.most is not None and self.options > self.most:
+                raise Stopped
+
+    def _settle_start(self) -> None:
+        """Close the law of the first state where that may be unknown from the beginning on."""
+        from oldlight.kernels import graph as kernels
+
+        layers, initial = self.tables.layers, self.tables.plant.initial
+        for _, i, age in layers.start:
+            if age != NOTHING_NEWER or layers.blocks[0][i].root:
+                continue
+            low, high, action = self.laws(0, initial[None], block=i)[0]
+            number = self.number(0, i, 0, -1, initial)
+            self._graph.real[number] = high, low
+            self._graph.whole[number, kernels.LOW_ACTION] = int(action)
+
+    def laws(self, h: int, laws: Floats, codes: Ints | None = None, block: int = 0) -> Floats:
+        """(lower, upper, action) where the law of the state of step h − D is laws[i] and the queue since has the code codes[i]."""
+        from oldlight.kernels import settling as kernels
+
+        out = np.empty((len(laws), 3))
+        codes = np.zeros(len(laws), np.int64) if codes is None else codes
+        self._go_on(kernels.close_laws, len(laws), int(self._begin[h]) + block, codes, np.ascontiguousarray(laws), out)
+        return out
+
+    def sequences(self, h: int, laws: Floats, codes: Ints) -> Ints:
+        """out[i, j]: what the plan does at time h + j while nothing is seen, of links with one tick that shows nothing."""
+        from oldlight.kernels import settling as kernels
+
+        out = np.zeros((len(laws), len(self.tables.layers.moves) - h), np.int64)
+        block = next(i for i, b in enumerate(self.tables.layers.blocks[h]) if b.blind_offset >= 0 and not b.root)
+        self._go_on(kernels.follow, len(laws), int(self._begin[h]) + block, codes, np.ascontiguousarray(laws), out)
+        return out
+
+
+__all__ = ["SettledSearch", "Stopped"]

@@ -40,7 +40,8 @@ CUTOFF, HIGH, HELD, OLD_HIGH, OLD_HELD, SUM_HIGH, SUM_HELD = range(7)  # columns
 NODE, QUEUE, ACT, OLD_ACT, PENDING, TICK, NUMBER, SLOT = range(8)  # columns of Settled.whole[h]; then what was tried
 TRIED = 8
 NO = -np.inf
-_inner = compiled(error_model="numpy")
+_inner = compiled(error_model="numpy", fastmath={"contract", "reassoc"})
+_short = compiled(error_model="numpy", fastmath={"contract", "reassoc"}, forceinline=True)  # a call would copy all the arrays
 
 
 class Settled(NamedTuple):
@@ -48,7 +49,7 @@ class Settled(NamedTuple):
     a corner, and jump[i, place], C_c from below (i = 0) and above. cap[h]: no corner of time h is worth more.
 
     Scratch of level h: law, support and size of the next laws, one for each action if D = 0, else one; option[h, row, a]; deeper[h, a, e], bounds of
-    what ticks lead to; real and whole by the names above.
+    what ticks lead to; real and whole by the names above; sums[a].
     """
 
     since: np.ndarray
@@ -62,9 +63,10 @@ class Settled(NamedTuple):
     deeper: np.ndarray
     real: np.ndarray
     whole: np.ndarray
+    sums: np.ndarray
 
 
-@_inner
+@_short
 def _pushed(process, t, b, support, n, q, after, after_support, before):
     """after = b·P_t(q), which held a law of `before` places: (its places, b·r_t(q))."""
     S, A = process.sizes[0], process.sizes[1]
@@ -79,9 +81,8 @@ def _pushed(process, t, b, support, n, q, after, after_support, before):
         if t >= 0:
             total += p * process.rewards[reward_step, s, q]
         if wide and process.count[now, line] == S:
-            weights = process.weight[now, line]
             for s2 in range(S):
-                after[s2] += p * weights[s2]
+                after[s2] += p * process.weight[now, line, s2]
         elif wide:
             for k in range(process.count[now, line]):
                 after[process.index[now, line, k]] += p * process.weight[now, line, k]
@@ -100,21 +101,32 @@ def _pushed(process, t, b, support, n, q, after, after_support, before):
     return m, total
 
 
-@_inner
-def _highest(process, link, settled, c, code, b, support, n):
-    """max_a Σ_s b(s)·ceiling: the value of each action is convex in the law."""
+@_short
+def _sums(process, link, settled, c, code, b, support, n):
+    """Σ_s b(s)·ceiling of every action, in settled.sums: the value of each action is convex in the law."""
     A = process.sizes[1]
     width, first = process.power[link.length[c]], link.blind_offset[c] + code
-    top = NO
+    sums = settled.sums
     for a in range(A):
-        x = 0.0
-        for k in range(n):
-            x += b[support[k]] * settled.ceiling[first + support[k] * width, a]
-        top = max(top, x)
+        sums[a] = 0.0
+    for k in range(n):
+        s = support[k]
+        p, at = b[s], first + s * width
+        for a in range(A):
+            sums[a] += p * settled.ceiling[at, a]
+
+
+@_short
+def _highest(process, link, settled, c, code, b, support, n):
+    """The largest of `_sums`."""
+    _sums(process, link, settled, c, code, b, support, n)
+    top = NO
+    for a in range(process.sizes[1]):
+        top = max(top, settled.sums[a])
     return top
 
 
-@_inner
+@_short
 def _first_tick(link, c, e):
     """The next tick of block c, from e on, that shows nothing and is not the end; −1: none."""
     last = link.first[c + 1]
@@ -125,7 +137,7 @@ def _first_tick(link, c, e):
     return -1
 
 
-@_inner
+@_short
 def _look_ahead(process, link, settled, h, c, code, b, support, n):
     """Push the law and bound every action of level h by one step of lookahead, where its ceiling is above the cut-off."""
     A, D = process.sizes[1], process.sizes[2]
@@ -161,7 +173,7 @@ def _look_ahead(process, link, settled, h, c, code, b, support, n):
         option[CEILING, a] = min(option[CEILING, a], up)
 
 
-@_inner
+@_short
 def _open(process, link, tables, graph, settled, level, node, b, support, n, slack):
     """Come to a node: True if it is settled at once (its bounds and action at level h), else ready to expand.
 
@@ -187,15 +199,12 @@ def _open(process, link, tables, graph, settled, level, node, b, support, n, sla
     real[OLD_HELD], real[OLD_HIGH], whole[OLD_ACT] = real[HELD], real[HIGH], whole[ACT]
     top = NO
     forced = tables.forced[h]
+    if not corner:
+        _sums(process, link, settled, c, code, b, support, n)
     for a in range(A):
-        x = real[HIGH]
+        x = real[HIGH] if corner else min(real[HIGH], settled.sums[a])
         if forced >= 0 and a != forced:
             x = NO
-        elif not corner:
-            y = 0.0
-            for k in range(n):
-                y += b[support[k]] * settled.ceiling[link.blind_offset[c] + support[k] * width + code, a]
-            x = min(x, y)
         settled.option[h, CEILING, a] = x
         whole[TRIED + a] = 0
         top = max(top, x)
@@ -210,7 +219,7 @@ def _open(process, link, tables, graph, settled, level, node, b, support, n, sla
     return False
 
 
-@_inner
+@_short
 def _closed(process, graph, settled, h, b, support, n):
     """Every action of a law is tried or pruned: remember what was found. False: no room."""
     real, whole = settled.real[h], settled.whole[h]
@@ -240,7 +249,7 @@ def _closed(process, graph, settled, h, b, support, n):
     return True
 
 
-@_inner
+@_short
 def _returned(link, settled, h, threshold):
     """Back from the tick that was followed: its bounds are added. True if another tick of the pending action is to be followed."""
     real, whole, below = settled.real[h], settled.whole[h], settled.real[h + 1]
@@ -258,7 +267,7 @@ def _returned(link, settled, h, threshold):
     return True
 
 
-@_inner
+@_short
 def _tried(settled, h):
     """The pending action is done: its bounds are the node's, if they are better."""
     real, whole = settled.real[h], settled.whole[h]
@@ -269,7 +278,7 @@ def _tried(settled, h):
         real[HELD], whole[ACT] = real[SUM_HELD], a
 
 
-@_inner
+@_short
 def _untried(process, settled, h):
     """The untried action with the highest ceiling, or −1."""
     a = -1

@@ -64,7 +64,8 @@ from oldlight.learners.delayed_ucbvi import rewards_in_unit_interval
 from oldlight.model.episode import Episode
 from oldlight.model.information import Information
 from oldlight.model.policies import BlackoutPolicy
-from oldlight.planning.loss import Search, advance
+from oldlight.planning.blackout import advance
+from oldlight.planning.loss_search import LossSearch
 
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
@@ -189,12 +190,12 @@ class OptimisticPlanning(Learner):
         most = left_to_earn(setting)[0] if self.clip == "remaining" else float(H)
         self._take(p, rewards, min(value, float(most)), table, search)
 
-    def _solve(self, p: Floats, rewards: Floats) -> Search:
+    def _solve(self, p: Floats, rewards: Floats) -> LossSearch:
         cut = self.clip == "remaining" and self.oracle == "bonus"
         ceiling = left_to_earn(self.setting) if cut else np.full(self.setting.horizon, np.inf)
-        return solved(Search(p, rewards, self.seen), ceiling)
+        return LossSearch(p, rewards, self.seen, ceiling)
 
-    def _take(self, p: Floats, rewards: Floats, value: float, table: Ints, search: Search | None) -> None:
+    def _take(self, p: Floats, rewards: Floats, value: float, table: Ints, search: LossSearch | None) -> None:
         """Play this plan from now on; the policy stays the same object if nothing has changed in it."""
         self._p, self._rewards, self.estimate, self._search = p, rewards, value, search
         if self._policy is None or not np.array_equal(self._policy.sequences, table):
@@ -208,7 +209,7 @@ class OptimisticPlanning(Learner):
         b = np.eye(self.setting.n_states)[info.state, None] if known else self.setting.initial[None]
         for i, a in enumerate(info.queue):
             b = b @ self._p[min((info.t or 0) + i, len(self._p) - 1), :, a]
-        return int(self._search.visit(info.h, b, np.zeros(1, dtype=np.int64))[0, 2])
+        return int(self._search.visit(info.h, b)[0, 2])
 
     # -- the alternating oracle -----------------------------------------------------------------------------------
 
@@ -246,24 +247,15 @@ class OptimisticPlanning(Learner):
         self._take(state["p"], state["rewards"], float(state["estimate"]), state["sequences"], None)
 
 
-def solved(search: Search, ceiling: Floats) -> Search:
-    """Solve the corners, last step first; the value of a seen state of step h counts as at most ceiling[h]."""
-    S = search.S
-    for h in range(search.U - 1, -1, -1):
-        found = search.visit(h, np.eye(S), np.zeros(S, dtype=np.int64), np.arange(S))
-        search.corner[:, h, :, 0] = np.minimum(found[:, :2].T, ceiling[h])
-    return search
-
-
-def search_value(search: Search, initial: Floats) -> float:
+def search_value(search: LossSearch, initial: Floats) -> float:
     """The value of the plan: the upper bound, which a finished search has within its rounding."""
-    blind = search.visit(0, initial[None], np.zeros(1, dtype=np.int64))[0, 1]
-    return float(search.seen[0] * (initial @ search.corner[1, 0, :, 0]) + (1.0 - search.seen[0]) * blind)
+    blind = search.visit(0, initial[None])[0, 1]
+    return float(search.seen[0] * (initial @ search.corner[1, 0]) + (1.0 - search.seen[0]) * blind)
 
 
-def plan_sequences(search: Search, initial: Floats, rng: np.random.Generator) -> Ints:
+def plan_sequences(search: LossSearch, initial: Floats, rng: np.random.Generator) -> Ints:
     """The plan as sequences[t + 1, s, 0, j] of a BlackoutPolicy, ties broken at random."""
-    H, S = search.U, search.S
+    H, S = search.H, search.S
     table = np.zeros((H + 1, S, 1, H), dtype=np.int64)
     B = initial[None]  # the beliefs of the blackouts under way: the one from the start, then those from (t, s), t < h
     for h in range(H):
@@ -276,17 +268,17 @@ def plan_sequences(search: Search, initial: Floats, rng: np.random.Generator) ->
     return table
 
 
-def _best_actions(search: Search, h: int, B: Floats, rng: np.random.Generator) -> Ints:
+def _best_actions(search: LossSearch, h: int, B: Floats, rng: np.random.Generator) -> Ints:
     """One of the best actions of each node (h, B[i]); only those whose bound reaches the value are looked into."""
     P, R = search.P[min(h, len(search.P) - 1)], search.R[min(h, len(search.R) - 1)]
     stay, tie = 1.0 - search.seen[h + 1], max(TIE, 2.0 * search.slack)
     after = (B @ P.reshape(search.S, -1)).reshape(len(B), search.A, search.S)  # [i, a, s2]
-    q = B @ R + search.seen[h + 1] * (after @ search.corner[0, h + 1, :, 0])
-    if h + 1 < search.U and stay > 0.0:
-        value = search.visit(h, B, np.zeros(len(B), dtype=np.int64))[:, 0]
-        ceiling = q + stay * (after @ search.qup[h + 1, :, 0, :]).max(axis=2)
+    q = B @ R + search.seen[h + 1] * (after @ search.corner[0, h + 1])
+    if h + 1 < search.H and stay > 0.0:
+        value = search.visit(h, B)[:, 0]
+        ceiling = q + stay * (after @ search.above[h + 1]).max(axis=2)
         i, a = np.nonzero(ceiling >= value[:, None] - tie)
-        deeper = search.visit(h + 1, after[i, a], np.zeros(len(i), dtype=np.int64))[:, 0]
+        deeper = search.visit(h + 1, after[i, a])[:, 0]
         settled = q[i, a]
         q[:] = -np.inf
         q[i, a] = settled + stay * deeper

@@ -24,10 +24,10 @@ from oldlight.model.information import Layout
 from oldlight.model.policies import BlackoutPolicy, FunctionPolicy, Policy, TablePolicy, probabilities_at
 from oldlight.model.problem import ImpairedMDP
 from oldlight.planning import solve
+from oldlight.planning.blackout import blackout_values
 from oldlight.planning.delay import DelayModel, Induction, Stage
 from oldlight.planning.delay import by_start as values_by_start
 from oldlight.planning.evaluation import MAX_STATES, Evaluation, evaluate, play
-from oldlight.planning.loss import blackout_values
 from oldlight.planning.table_values import TableValues
 
 Floats = NDArray[np.float64]

@@ -2,8 +2,8 @@
 
 Prior: each row p_t(·|s, a) is Dirichlet with every parameter 1/S; the posterior adds the counts. Under delay the counts are
 those of hindsight (`learners.counts`) and the plan is the backward pass over all information states. Under loss, alone or with a
-constant delay, the counts are of pairs seen one after the other, and the plan is the branch and bound of
-`oldlight.planning.loss`; other links that lose are refused. Rewards and the link are known. No bonus: what is not known is drawn
+constant delay, the counts are of pairs seen one after the other, and the plan is the search of
+`oldlight.planning.settling`; other links that lose are refused. Rewards and the link are known. No bonus: what is not known is drawn
 differently each time. There is no guarantee in the worst case; the Bayesian regret is of order √K.
 """
 
@@ -116,13 +116,13 @@ class PosteriorSampling(Learner):
     def _plan_for(self, drawn: Floats) -> None:
         """The plan under loss for a drawn process, axes (row, s·A + a, s2). It answers at every information state, also where its own
         actions do not lead."""
-        from oldlight.planning.loss import plan_loss
+        from oldlight.planning.link_solution import plan_exactly
 
         setting, self.drawn = self.setting, drawn
         P = drawn.reshape(-1, setting.n_states, setting.n_actions, setting.n_states)
         mdp = TabularMDP(P[0] if self.pooled else P, setting.rewards, horizon=setting.horizon, initial=setting.initial)
         problem = ImpairedMDP(mdp, setting.channel, actuation=setting.actuation, pending=setting.pending)
-        plan = plan_loss(problem, 0.0, None, False)
+        plan = plan_exactly(problem)
         self.estimate, self._policy = plan.value, plan.policy
 
     def state(self) -> dict[str, Any]:

@@ -109,7 +109,10 @@ def _solved(
         )
     if depth is None and too_many_corners(problem):
         return plan_large_loss(problem, epsilon, seconds, max_bytes, progress)
-    if planned_by_automaton(problem, seconds) or (problem.loss is not None and depth is not None):
+    if planned_by_automaton(problem):
+        plain = seconds is None and depth is None and problem.loss is not None and problem.loss.independent
+        if plain and problem.law.constant is not None and _counted_along(problem):
+            return _plan_certain(problem)
         return solve_link(
             problem, tolerance=epsilon, seconds=seconds, depth=depth, max_bytes=max_bytes, progress=progress
         )
@@ -117,15 +120,8 @@ def _solved(
         from oldlight.planning.ladder import plan_ladder
 
         return plan_ladder(problem, depth, max_bytes, progress)
-    if _size(problem) > SMALL_TABLE:
-        from oldlight.planning.heuristics import certain
-
-        if certain(problem):
-            return _plan_certain(problem)
-    if problem.arrival_probability is not None:
-        from oldlight.planning.loss import plan_loss
-
-        return plan_loss(problem, epsilon, max_bytes, progress)
+    if _counted_along(problem):
+        return _plan_certain(problem)
     return _plan_delay(problem, max_bytes, progress)
 
 
@@ -139,6 +135,13 @@ def checked_options(problem: ImpairedMDP, tolerance: float, depth: int | None, m
     if depth is not None:
         checks.whole("depth", depth, least=problem.actuation)
     return epsilon
+
+
+def _counted_along(problem: ImpairedMDP) -> bool:
+    """Are there many information states, and is the current state certain at each?"""
+    from oldlight.planning.heuristics import certain
+
+    return _size(problem) > SMALL_TABLE and certain(problem)
 
 
 def _size(problem: ImpairedMDP) -> int:

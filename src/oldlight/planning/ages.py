@@ -156,7 +156,7 @@ class AgeTables:
             if not self.bounded:
                 continue
             _write(self._place(self.lower, block.offset, block), blind[i] if block.root else low[i])
-            if block.blind_offset >= 0 and self.settle is None:
+            if block.blind_offset >= 0 and (self.settle is None or h == len(self.layers.moves)):
                 _write(self._place(self.blind, block.blind_offset, block), blind[i])
 
     def _place(self, flat: NDArray[Any], offset: int, block: Block) -> NDArray[Any]:

@@ -2,7 +2,7 @@
 
 Three exact ways, all without sampling:
 - a table for a delayed problem: the backward induction of `oldlight.planning.delay`, following the table;
-- sequences for a lossy problem: one walk along each sequence (`oldlight.planning.loss`);
+- sequences for a lossy problem: one walk along each sequence (`oldlight.planning.blackout`);
 - any other policy: a walk forward over the information states that it reaches (`oldlight.planning.walk`; behind a channel that is
   planned by its automaton `oldlight.planning.link_walk`). A deterministic policy
   reaches few information states, a policy that randomises up to all of them.
@@ -34,10 +34,10 @@ from oldlight.model.policies import (
     probabilities_at,
 )
 from oldlight.model.problem import ImpairedMDP, checked_problem
+from oldlight.planning.blackout import blackout_values
 from oldlight.planning.delay import DelayModel, Induction, by_start
 from oldlight.planning.link_walk import on_information, with_wait
 from oldlight.planning.link_walk import walk as walk_nodes
-from oldlight.planning.loss import blackout_values
 from oldlight.planning.walk import Walk
 from oldlight.random_streams import Seed
 from oldlight.simulation import simulate

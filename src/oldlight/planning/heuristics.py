@@ -21,11 +21,11 @@ from numpy.typing import NDArray
 from oldlight.model.channels import ConstantDelay, Loss
 from oldlight.model.information import Information, Layout, current
 from oldlight.model.link_information import NodePolicy
-from oldlight.model.policies import BlackoutPolicy, FunctionPolicy, MarkovPolicy
+from oldlight.model.policies import FunctionPolicy, MarkovPolicy
 from oldlight.model.problem import ImpairedMDP
 from oldlight.model.successors import all_successors
 from oldlight.planning.delay import DelayModel, Floats, Induction, action_type
-from oldlight.planning.loss import plan_loss
+from oldlight.planning.link_solution import plan_exactly
 
 Ints = NDArray[Any]
 
@@ -191,9 +191,11 @@ def open_loop(problem: ImpairedMDP, tolerance: float = 0.0) -> FunctionPolicy:
     rho = problem.state_at_zero / problem.state_at_zero.sum()
     late = problem.actuation
     blind = ImpairedMDP(problem.mdp.replace(initial=rho), Loss(seen=0.0), actuation=late, pending=problem.pending)
-    plan = plan_loss(blind, tolerance, None, False).policy
-    assert isinstance(plan, BlackoutPolicy)
-    return FunctionPolicy(partial(_by_time, plan.sequences[0, 0, 0]), problem.n_actions)
+    plan = plan_exactly(blind, tolerance).policy
+    sequence: list[int] = [*problem.pending[: problem.horizon]]
+    for h in range(len(sequence), problem.horizon):
+        sequence.append(int(plan.action(Information(h, None, None, tuple(sequence), h))))
+    return FunctionPolicy(partial(_by_time, np.array(sequence)), problem.n_actions)
 
 
 def _by_time(sequence: Ints, info: Information) -> int:

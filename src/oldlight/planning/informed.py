@@ -37,7 +37,7 @@ from oldlight.model.information import Information, decode, encode, newest, push
 from oldlight.model.policies import BlackoutPolicy
 from oldlight.model.problem import ImpairedMDP
 from oldlight.planning.delay import action_type
-from oldlight.planning.loss import after_the_end
+from oldlight.planning.blackout import after_the_end
 from oldlight.planning.q_values import earned
 
 Floats = NDArray[np.float64]

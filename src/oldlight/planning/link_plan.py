@@ -37,7 +37,8 @@ DEEPER = 2**22  # entries up to which deeper tables are tried before a long sear
 TRIES = 20  # a search may make the tables' entries divided by this many options, or FIRST_TRY, before deeper tables are tried
 FIRST_TRY = 4_000
 ALONE = 100_000  # corners that are settled at once where there is no delay,
-CORNERS = 20_000  # and after a first try where there is one,
+VERY_FEW = 2_000  # or where there is one,
+CORNERS = 20_000  # and after a first try up to so many,
 HEAVY = 5e9  # if expanding each of them once takes no more operations: S²·A for a law of the state
 FEWEST_OPTIONS = 200
 
@@ -101,7 +102,9 @@ class LinkPlan:
         layers = self._layers(self.automaton.longest if depth is None else depth)
         wanted = max(tolerance - 2 * self.error, CLOSED * magnitude(self.mdp))
         try:
-            if layers.depth == 0 and self._few_corners(layers) and self._settle(layers, wanted, left(), options, progress):
+            first = layers.depth == 0 or layers.blind_size <= VERY_FEW
+            first = first and self._few_corners(layers) and self._settle(layers, wanted, left(), options, progress)
+            if first:
                 return self
             self._first(layers, progress)
             while self._upper - self._lower > wanted and layers.searched and left() > 0 and options != 0:
@@ -109,7 +112,7 @@ class LinkPlan:
                     break
                 made, need = self._tables(layers, True, progress)
                 deeper = None if depth is not None else self._deeper(layers.depth)
-                settled = layers.depth > 0 and self._few_corners(layers)
+                settled = layers.blind_size > VERY_FEW and layers.depth > 0 and self._few_corners(layers)
                 found = AgeSearch(made, self.limit - need)
                 try:
                     limits = [] if deeper is None else [max(FIRST_TRY, layers.size // TRIES)]

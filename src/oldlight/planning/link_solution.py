@@ -12,6 +12,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -22,28 +23,25 @@ from oldlight.model.channels.hidden import merging_error
 from oldlight.model.information import push
 from oldlight.model.link_information import LinkInformation
 from oldlight.model.link_policy import LinkPolicy
+from oldlight.model.policies import BlackoutPolicy
 from oldlight.model.problem import ImpairedMDP
+from oldlight.planning.blackout import blackout_policy, blackout_values
 from oldlight.planning.link_plan import LinkPlan
 from oldlight.planning.link_walk import walk_value
+from oldlight.planning.settling import SettledSearch
 from oldlight.planning.solution import Solution, Work
 from oldlight.progress import progress_bar
 
 Floats = NDArray[np.float64]
+SEQUENCES = 2**25  # actions of a table of sequences
 WALK = 20_000  # information states up to which values of a plan's policy are walked
 
 OPTIONS = 20_000  # what a search makes of them in a second, about
 
 
-def planned_by_automaton(problem: ImpairedMDP, seconds: float | None = None) -> bool:
-    """Is `problem` one for `LinkPlan`: no delay law, losses in bursts or together with random delays, or with a constant delay
-    where planning every corner (`oldlight.planning.loss`) may take limited time only?"""
-    if not problem.has_delay_law:
-        return True
-    if problem.loss is None:
-        return False
-    if not problem.loss.independent or problem.law.constant is None:
-        return True
-    return seconds is not None
+def planned_by_automaton(problem: ImpairedMDP) -> bool:
+    """Is `problem` one for `LinkPlan`: no delay law, or losses?"""
+    return not problem.has_delay_law or problem.loss is not None
 
 
 def solve_link(
@@ -84,12 +82,17 @@ def solve_link(
     return _solution(problem, plan, true_link, tolerance, seconds, deep)
 
 
+def plan_exactly(problem: ImpairedMDP, tolerance: float = 0.0) -> Solution:
+    """`solve_link` without limits, for losses with a constant delay: for learners and heuristics, which plan many small problems."""
+    return solve_link(problem, tolerance=tolerance, seconds=None, depth=None, max_bytes=None, progress=False)
+
+
 def solve_within(problem: ImpairedMDP, tolerance: float, seconds: float) -> Solution:
     """As `solve`, but the effort of closing the gap is counted in work, not by the clock: what a core of today does in so many seconds. The
     same call gives the same plan on every machine, compiled before or not, busy or idle."""
     from oldlight.planning import solve
 
-    if problem.forever or not planned_by_automaton(problem, seconds):
+    if problem.forever or not planned_by_automaton(problem):
         return solve(problem, tolerance=tolerance, progress=False)
     return solve_link(
         problem,
@@ -118,21 +121,35 @@ def _solution(
     seconds: float | None,
     depth: int | None,
 ) -> Solution:
-    policy, lower = plan.policy, plan.lower
+    answers = QValues(problem, plan, tolerance, np.inf if seconds is None else seconds)
+    policy, lower = _policy(problem, plan, answers), plan.lower
     if true_link is not None:
+        assert isinstance(policy, LinkPolicy)
         policy.follow(true_link().shifted(problem.actuation), problem)
         truly = walk_value(problem.mdp, policy.link, policy, initial=problem.initial, max_states=WALK)
         lower = lower if truly is None else max(lower, truly)
     upper = lower if plan.exact else max(plan.upper, lower)
-    work = Work(plan.entries + plan.states, plan.seconds, plan.bytes)
+    rounding = plan.search.rounding if isinstance(plan.search, SettledSearch) else 0.0
+    work = Work(plan.entries + plan.states, plan.seconds, plan.bytes, rounding)
     starts = plan.lower_by_start
-    answers = QValues(problem, plan, policy, tolerance, np.inf if seconds is None else seconds)
     by_start = starts if starts is not None else lambda: _walked_starts(problem, plan, policy)
     return Solution(problem, lower, policy, lower, upper, plan.exact, by_start, work, answers, depth)
 
 
-def _walked_starts(problem: ImpairedMDP, plan: LinkPlan, policy: LinkPolicy) -> Floats | None:
+def _policy(problem: ImpairedMDP, plan: LinkPlan, answers: QValues) -> LinkPolicy | BlackoutPolicy:
+    """Sequences for losses with a constant delay whose corners are settled, unless they are very many; else a policy of nodes."""
+    search, loss = plan.search, problem.loss
+    if isinstance(search, SettledSearch) and problem.has_delay_law and loss is not None and loss.independent:
+        H, d = problem.horizon, search.tables.layers.depth
+        if problem.law.constant == d and H * H * problem.n_states * problem.n_actions**d <= SEQUENCES:
+            return blackout_policy(problem, plan, search, answers.action)
+    return answers.places
+
+
+def _walked_starts(problem: ImpairedMDP, plan: LinkPlan, policy: LinkPolicy | BlackoutPolicy) -> Floats | None:
     """What the policy earns from each first state that can be, 0 from the others; None where that is too long a walk."""
+    if isinstance(policy, BlackoutPolicy):
+        return blackout_values(problem, policy)
     known = plan.walked_by_start()
     if known is not None:
         return known
@@ -151,15 +168,22 @@ class QValues:
 
     problem: ImpairedMDP
     plan: LinkPlan
-    policy: LinkPolicy
     tolerance: float
     seconds: float
 
+    @cached_property
+    def places(self) -> LinkPolicy:
+        """The plan as a policy of nodes, which also knows where an information state stands in the tables."""
+        return self.plan.policy
+
+    def action(self, info: Any) -> int:
+        return int(self(info).argmax())
+
     def __call__(self, info: Any) -> Floats:
-        known = self.policy.of_node(info)
+        known = self.places.of_node(info)
         problem, plan, h = self.problem, self.plan, known.h
         search = plan.searching()
-        block, code, s, b = self.policy.place(known)
+        block, code, s, b = self.places.place(known)
         i = search.number(h, block, code, s, b, make=True)
         out = np.full(problem.n_actions, -np.inf)
         possible = range(len(plan.kept)) if h >= problem.actuation else [int(plan.number[problem.pending[h]])]
@@ -171,7 +195,7 @@ class QValues:
 
     def _earned(self, info: LinkInformation, b: Floats) -> float:
         """What the steps that the value counts before step h are expected to have earned; s_u ~ b."""
-        queue = info.queue[max(len(info.queue) - self.policy.depth, 0) :]
+        queue = info.queue[max(len(info.queue) - self.places.depth, 0) :]
         total, t = 0.0, info.h - len(queue)
         for j, a in enumerate(queue):
             total += float(b @ self.problem.rewards_at(t + j)[:, a])

@@ -100,6 +100,7 @@ class AgeSearch:
             np.array([H + 2]), np.empty((places, A)), np.empty((2, places)), np.full(levels, np.inf), np.zeros((levels, ways, S)),
             np.zeros((levels, ways, S), np.int64), np.zeros((levels, ways), np.int64), np.zeros((levels, 3, A)),
             np.zeros((levels, A, ticks)), np.zeros((levels, 7)), np.zeros((levels, kernels.TRIED + A), np.int64),
+            np.zeros(A),
         )  # fmt: skip
 
     @property
@@ -135,7 +136,7 @@ class AgeSearch:
         parts = {}
         for name, size in sizes.items():
             old = getattr(g, name)
-            parts[name] = np.zeros((size, *old.shape[1:]), old.dtype)
+            parts[name] = np.empty((size, *old.shape[1:]), old.dtype)
             parts[name][: len(old)] = old
         self._graph = g._replace(**parts, slots=np.zeros(slots, np.int64))
         kernels.rehash(self._graph)

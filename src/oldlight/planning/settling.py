@@ -68,6 +68,12 @@ class SettledSearch(AgeSearch):
         self.lower, self.upper = self._value()
 
     @property
+    def ceiling(self) -> Floats:
+        """Q⁺ at the corners, [place, action], places as in the tables of laws."""
+        found: Floats = self._settled.ceiling
+        return found
+
+    @property
     def rounding(self) -> float:
         """How far values may be off because laws that agree to 2^−46 share one state of the graph."""
         S, H = self.tables.layers.n_states, self.tables.plant.mdp.finite_horizon

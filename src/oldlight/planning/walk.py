@@ -30,7 +30,7 @@ from oldlight.model.information import Information, beginnings, settled_late
 from oldlight.model.policies import Policy, probabilities_at
 from oldlight.model.problem import ImpairedMDP
 from oldlight.planning.delay import action_type
-from oldlight.planning.loss import advance
+from oldlight.planning.blackout import advance
 
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]

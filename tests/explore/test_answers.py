@@ -230,3 +230,33 @@ def test_a_recording_is_planned_for_and_played(tmp_path: Path) -> None:
         if step["seen"] is not None and not played.guessed[step["h"], 0]:
             assert step["seen"]["state"] == episode["states"][step["seen"]["step"]]
             assert 0 <= episode["arrivals"][step["seen"]["step"]] <= step["h"]
+
+
+def test_the_map_marks_bounds_that_do_not_meet(menu: Menu, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A plan that was stopped is at least its colour: the page is told so, and only there."""
+    true_value = Desk._value
+
+    def stopped(desk: Desk, position: Any, report: Any = None) -> tuple[float, float]:
+        low, high = true_value(desk, position, report)
+        return (low, high) if position.loss != 90 else (low - 0.1, high)
+
+    monkeypatch.setattr(Desk, "_value", stopped)
+    monkeypatch.setattr(answers, "MAP_DELAYS", (0, 1))
+    found = answer(menu, {"delay": 1, "loss": 10}, "frontier")["frontier"]
+    assert found["open"] == [[q == 90] * 2 for q in found["losses"]]
+
+
+def test_beyond_patience_a_progress_note_is_shown(menu: Menu, monkeypatch: pytest.MonkeyPatch) -> None:
+    """While bounds are closed the page is told what is being done; the bounds come first, and contain the optimum that follows."""
+    monkeypatch.setattr(answers, "QUICK", 1e-9)
+    monkeypatch.setattr(answers, "PATIENCE", 0.0)
+    told: list[dict[str, Any]] = []
+    Desk(menu)({"position": {"delay": 1, "loss": 40}, "parts": ["optimum"]}, told.append)
+    first, last = (part for part in told if part["part"] == "optimum")
+    assert not first["final"]
+    assert last["final"]
+    assert last["exact"]
+    assert first["lower"] <= last["value"] <= first["upper"]
+    notes = [part for part in told if part["part"] == "progress"]
+    assert notes
+    assert all(part["what"] == "closing the bounds" and 0 <= part["done"] <= part["total"] for part in notes)

@@ -12,7 +12,8 @@ import oldlight as ol
 from oldlight.planning import large_loss
 from oldlight.planning.informed import InformedBounds
 from oldlight.planning.large_loss import plan_large_loss
-from oldlight.planning.loss import blackout_values, plan_loss
+from oldlight.planning.blackout import blackout_values
+from oldlight.planning.link_solution import plan_exactly
 
 
 def small(seed: int) -> ol.ImpairedMDP:
@@ -33,7 +34,7 @@ def small(seed: int) -> ol.ImpairedMDP:
 @pytest.mark.parametrize("seed", range(60))
 def test_bounds_hold_close_and_are_earned(seed: int) -> None:
     problem = small(seed)
-    best = plan_loss(problem, 0.0, None, False).value
+    best = plan_exactly(problem).value
     bounds = InformedBounds(problem)
     for _ in range(problem.horizon + 1):
         bounds.run(0.0)
@@ -49,7 +50,7 @@ def test_bounds_hold_close_and_are_earned(seed: int) -> None:
 def test_values_of_actions_are_those_of_the_exact_planner(seed: int) -> None:
     """Where all plans are kept, q is exact at every information state of a short walk."""
     problem = small(seed)
-    exact, bounds = plan_loss(problem, 0.0, None, False), InformedBounds(problem)
+    exact, bounds = plan_exactly(problem), InformedBounds(problem)
     for _ in range(problem.horizon + 1):
         bounds.run(0.0)
     assert problem.law.constant is not None

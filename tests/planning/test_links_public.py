@@ -68,7 +68,7 @@ def test_q_values_are_those_of_the_delay_planner() -> None:
     for s in range(3):
         old = ol.solve(problem).q(ol.Information.seen(1, s, (0, 1)))
         info = ol.LinkInformation(3, problem.automaton.nodes[node], 1, s, (0, 1))
-        assert np.abs(QValues(problem, plan, plan.policy, 0.0, np.inf)(info) - old).max() < TOLERANCE
+        assert np.abs(QValues(problem, plan, 0.0, np.inf)(info) - old).max() < TOLERANCE
 
 
 @pytest.mark.parametrize(("d", "late"), [(0, 0), (1, 0), (2, 0), (1, 2)])

@@ -3,7 +3,7 @@
     desk = Desk(menu)
     desk({"position": {...}, "parts": ["optimum", "prices", ...], ...}, report)     # report(part) for each, as soon as it is known
 
-**Time.** Links that are planned by their automaton (`timed`) are first planned for `QUICK` seconds, which gives bounds on both sides, and reported; where
+**Time.** Links that are planned by their automaton are first planned for `QUICK` seconds, which gives bounds on both sides, and reported; where
 these do not meet, for `LONG` seconds. A delay without loss is planned to its end. Curves and maps plan each point for at most `POINT` seconds.
 A `progress` report tells what is being done beyond `PATIENCE`. Ctrl-C (SIGINT) ends a job wherever it is: a newer position has come.
 
@@ -35,8 +35,8 @@ from oldlight.planning.requirement import requirement
 from oldlight.simulation.episodes import Simulation, simulate
 
 Report = Callable[[dict[str, Any]], None]
-QUICK, LONG, POINT = 0.06, 8.0, 0.5  # seconds
-FEW = 2_000  # information states just after an observation up to which a plan under loss is made to its end
+QUICK, LONG, POINT = 0.09, 8.0, 0.5  # seconds
+SHOWN = 5e-4  # of the value with full information: bounds of the map that are further apart are marked
 PATIENCE = 0.15  # seconds before a progress report, and between two
 REMEMBERED = 8  # plans, and
 NUMBERS = 5_000  # values of positions
@@ -94,7 +94,7 @@ class Desk:
         known = self._plans.get(position)
         if known is not None:
             return tell(known, LONG, True)
-        if timed(problem):
+        if planned_by_automaton(problem):
             found = solve(problem, seconds=QUICK, max_bytes=self.menu.max_bytes, progress=False)
             if not found.exact:
                 tell(found, QUICK, False)
@@ -195,18 +195,20 @@ class Desk:
         delays = [d for d in MAP_DELAYS if d >= position.jitter]
         full = self._full_at(position)
         rows: list[list[float | None]] = [[None] * len(delays) for _ in MAP_LOSSES]
+        apart: list[list[bool]] = [[False] * len(delays) for _ in MAP_LOSSES]  # where the bounds do not meet
         code = code_lines.frontier_lines(self.menu, position, list(delays), list(MAP_LOSSES))
         said, done = time.perf_counter(), 0
 
         def tell(final: bool) -> None:
-            report({"part": "frontier", "delays": delays, "losses": MAP_LOSSES, "rows": rows, "full": full, "final": final,
+            report({"part": "frontier", "delays": delays, "losses": MAP_LOSSES, "rows": rows, "open": apart, "full": full, "final": final,
                     "done": done, "of": len(delays) * len(MAP_LOSSES), "code": code})  # fmt: skip
 
         for j, d in enumerate(delays):
             for i, q in enumerate(MAP_LOSSES):
                 there = position.moved("delay", d).moved("loss", q)
                 try:
-                    rows[i][j] = self._value(there, report)[0]
+                    rows[i][j], upper = self._value(there, report)
+                    apart[i][j] = not_met(rows[i][j], upper, full)
                 except ValueError:
                     rows[i][j] = None
                 done += 1
@@ -251,7 +253,7 @@ class Desk:
         found = self._plans.get(position)
         if found is None:
             problem = problem_at(self.menu, position)
-            seconds = LONG if timed(problem) else None
+            seconds = LONG if planned_by_automaton(problem) else None
             found = solve(
                 problem, seconds=seconds, max_bytes=self.menu.max_bytes, progress=Progress(report, "planning")
             )
@@ -278,7 +280,7 @@ class Desk:
         known = self._values.get(position)
         if known is None:
             problem = problem_at(self.menu, position)
-            seconds = POINT if timed(problem) else None
+            seconds = POINT if planned_by_automaton(problem) else None
             tell = False if report is None else Progress(report, "planning the neighbours")
             found = solve(problem, seconds=seconds, max_bytes=self.menu.max_bytes // 2, progress=tell)
             known = (found.lower, found.upper)
@@ -300,15 +302,9 @@ class Desk:
         return self._full[key]
 
 
-def timed(problem: ImpairedMDP) -> bool:
-    """Is the problem planned within a time, rather than to its end?"""
-    if planned_by_automaton(problem):
-        return True
-    if problem.loss is None or problem.law.constant is None:
-        return False
-    return bool(
-        problem.horizon * problem.n_states * problem.n_actions ** min(problem.law.constant, problem.horizon) > FEW
-    )
+def not_met(lower: float | None, upper: float, full: float) -> bool:
+    """Are the bounds of a value further apart than a map of shares of `full` shows?"""
+    return lower is not None and upper - lower > SHOWN * abs(full)
 
 
 def _full_key(position: Position) -> tuple[Any, ...]:

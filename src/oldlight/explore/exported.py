@@ -18,7 +18,7 @@ from typing import Any
 
 from oldlight import checks
 from oldlight.explore import code_lines, page_files
-from oldlight.explore.answers import Desk
+from oldlight.explore.answers import Desk, not_met
 from oldlight.explore.menu import SLIDERS, Menu
 from oldlight.explore.positions import position_of
 from oldlight.progress import progress_bar
@@ -88,9 +88,11 @@ def grid_of(
     desk, begin = Desk(menu), menu.defaults()
     positions: dict[str, Any] = {}
     rows: list[list[float]] = []
+    apart: list[list[bool]] = []
     full = 0.0
     for i, q in enumerate(losses):
         rows.append([])
+        apart.append([])
         for j, d in enumerate(delays):
             found: dict[str, Any] = {"episodes": []}
             job = {"position": begin | {"delay": d, "loss": q}}
@@ -98,8 +100,10 @@ def grid_of(
             for seed in range(SEEDS):
                 desk(job | {"parts": ["episode"], "seed": seed}, partial(_put, found))
             positions[f"{d}|{q}"] = found
-            rows[-1].append(found["optimum"]["value"])
-            full = found["optimum"]["full"]
+            best = found["optimum"]
+            rows[-1].append(best["value"])
+            full = best["full"]
+            apart[-1].append(not_met(best["lower"], best["upper"], full))
             if callback is not None:
                 callback(i * len(delays) + j + 1, len(delays) * len(losses))
     here = position_of(menu, begin)
@@ -113,7 +117,7 @@ def grid_of(
             "loss": code_lines.curve_lines(menu, here, "loss", list(losses)),
         },
         "frontier": {
-            "part": "frontier", "delays": delays, "losses": losses, "rows": rows, "full": full, "final": True, "done": n, "of": n,
+            "part": "frontier", "delays": delays, "losses": losses, "rows": rows, "open": apart, "full": full, "final": True, "done": n, "of": n,
             "code": code_lines.frontier_lines(menu, here, list(delays), list(losses)),
         },
     }  # fmt: skip

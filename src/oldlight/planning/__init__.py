@@ -110,7 +110,8 @@ def _solved(
     if depth is None and too_many_corners(problem):
         return plan_large_loss(problem, epsilon, seconds, max_bytes, progress)
     if planned_by_automaton(problem):
-        plain = seconds is None and depth is None and problem.loss is not None and problem.loss.independent
+        plain = problem.has_delay_law and problem.loss is not None and problem.loss.independent
+        plain = plain and seconds is None and depth is None
         if plain and problem.law.constant is not None and _counted_along(problem):
             return _plan_certain(problem)
         return solve_link(

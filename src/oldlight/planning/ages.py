@@ -121,7 +121,7 @@ class AgeTables:
         if not len(self.actions):
             self.allocate()
         self._searched = self.bounded or layers.searched
-        self._weights = self._likely_states()
+        self._weights = self._likely_states() if self.settle is None else np.zeros((0, 0))
         threads = thread_count()
         with ThreadPoolExecutor(threads) as pool:
             self._pool, self._threads = pool, threads

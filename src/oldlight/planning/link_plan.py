@@ -3,8 +3,9 @@
 1. Actions that do the same everywhere are one (`distinct_actions`).
 2. Upper tables of depth D, the longest delay (`oldlight.planning.ages`), exact where no observation can be older than D; what their
    actions earn is the lower bound (`oldlight.planning.table_walk`).
-3. Where a gap is left, the search closes it where the policy goes (`oldlight.planning.search`); if that takes more work than
-   tables one step deeper would, those are made first.
+3. Where a gap is left, the search closes it where the policy goes (`oldlight.planning.search`); if that takes long, every corner is settled
+   last step first (`oldlight.planning.settling`), or where these are too many, tables one step deeper are made. Without a delay, or where there are
+   very few corners, settling them comes first.
 
 The result is lower ≤ optimum ≤ upper, and its policy earns at least `lower`. Nodes that were merged (hidden links) widen the
 bounds by the error of merging. A plan that is interrupted holds at every moment what was certified until then.
@@ -38,9 +39,10 @@ TRIES = 20  # a search may make the tables' entries divided by this many options
 FIRST_TRY = 4_000
 ALONE = 100_000  # corners that are settled at once where there is no delay,
 VERY_FEW = 2_000  # or where there is one,
-CORNERS = 20_000  # and after a first try up to so many,
+CORNERS = 60_000  # and after a first try up to so many,
 HEAVY = 5e9  # if expanding each of them once takes no more operations: S²·A for a law of the state
-FEWEST_OPTIONS = 200
+FEWEST_OPTIONS = 100  # of that first try, or
+SHARE = 25  # the corners divided by this: about a seventh of the time that settling them takes
 
 
 def distinct_actions(mdp: TabularMDP) -> NDArray[np.int64]:
@@ -116,7 +118,7 @@ class LinkPlan:
                 found = AgeSearch(made, self.limit - need)
                 try:
                     limits = [] if deeper is None else [max(FIRST_TRY, layers.size // TRIES)]
-                    limits += [max(FEWEST_OPTIONS, layers.blind_size // 2)] if settled else []
+                    limits += [max(FEWEST_OPTIONS, layers.blind_size // SHARE)] if settled else []
                     limits += [] if options is None else [options]
                     found.run(wanted, left(), min(limits, default=None))
                 finally:

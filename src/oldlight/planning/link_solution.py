@@ -138,10 +138,11 @@ def _solution(
 
 def _policy(problem: ImpairedMDP, plan: LinkPlan, answers: QValues) -> LinkPolicy | BlackoutPolicy:
     """Sequences for losses with a constant delay whose corners are settled, unless they are very many; else a policy of nodes."""
-    search, loss = plan.search, problem.loss
-    if isinstance(search, SettledSearch) and problem.has_delay_law and loss is not None and loss.independent:
+    search = plan.search
+    if isinstance(search, SettledSearch) and problem.has_delay_law and problem.loss is not None:
         H, d = problem.horizon, search.tables.layers.depth
-        if problem.law.constant == d and H * H * problem.n_states * problem.n_actions**d <= SEQUENCES:
+        plain = problem.loss.independent and problem.law.constant == d
+        if plain and H * H * problem.n_states * problem.n_actions**d <= SEQUENCES:
             return blackout_policy(problem, plan, search, answers.action)
     return answers.places
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from functools import lru_cache
+
 import numpy as np
 from numpy.typing import NDArray
 
@@ -13,6 +15,12 @@ from oldlight.planning.settling import SettledSearch
 
 Floats = NDArray[np.float64]
 ROOM = 2**33  # bytes that the search may take
+
+
+@lru_cache(maxsize=8)
+def _layers(seen: tuple[float, ...], n_states: int, n_actions: int) -> Layers:
+    """The same for every plan of a learner."""
+    return Layers.of(Loss(seen=seen).automaton(len(seen)), n_states, n_actions, 0)
 
 
 class LossSearch:
@@ -28,7 +36,7 @@ class LossSearch:
         self.H, self.P, self.R, self.seen = H, P, R, np.append(seen, 0.0)
         whole = P[0] if len(P) == 1 else P[np.minimum(np.arange(H), len(P) - 1)]
         mdp = TabularMDP(whole, R, horizon=H)
-        layers = Layers.of(Loss(seen=seen).automaton(H), self.S, self.A, 0)
+        layers = _layers(tuple(seen.tolist()), self.S, self.A)
         tables = AgeTables(Plant(mdp), layers, True, True)
         self._search = SettledSearch(tables, ROOM, cap=cap)
         self.slack = self._search.slack

@@ -11,7 +11,8 @@ information states that begins with those of time 0. Depth first it
   earns. The value of each action is convex in the law, so the corners of a block, which come first, bound its laws action by
   action: that prunes nearly everything,
 
-until upper − lower at the start is at most the tolerance, or nothing is left but rounding, or time is up.
+until upper − lower at the start is at most the tolerance, or nothing is left but rounding, or time is up. Where every corner was settled before
+(`oldlight.planning.settling`), a law is closed along its blackout alone.
 The policy plays the action that earns the lower bound at the states of the graph, the tables' action at other corners, and the
 tables' blind action at other laws: it earns at least the lower bound.
 """

@@ -129,12 +129,16 @@
         colorbar: { thickness: 9, len: 0.94, outlinewidth: 0, ticksuffix: " %", tickfont: { size: 11 } } },
       { x: part.delays, y: line, mode: "lines+markers", line: { color: colour("--accent"), width: 2.6 }, marker: { size: 7, color: colour("--accent") }, connectgaps: false, hoverinfo: "skip" },
     ];
+    const open = (part.open ?? []).flatMap((row, i) => row.flatMap((is, j) => (is ? [[part.delays[j], i]] : []))); // only a lower bound is certain there
+    if (open.length)
+      data.push({ x: open.map(([d]) => d), y: open.map(([, i]) => i), mode: "markers", marker: { symbol: "x-thin", size: 9, line: { color: colour("--ink"), width: 1.6 } }, hovertemplate: "at least this: the bounds do not meet<extra></extra>" });
+    box.dataset.open = String(open.length);
     if (position.delay <= part.delays.at(-1) && position.loss <= part.losses.at(-1))
       data.push({ x: [position.delay], y: [place(part.losses, position.loss)], mode: "markers", marker: { size: 13, color: colour("--card"), line: { color: colour("--ink"), width: 3 } }, hovertemplate: "here<extra></extra>" });
     const reached = part.delays.filter((_, j) => line[j] !== null);
     const words = reached.map((d) => { const y = line[part.delays.indexOf(d)], i = Math.floor(y); const q = sure ? 100 * sure.points.find((p) => p.delay === d).loss : part.losses[i] + (y - i) * ((part.losses[i + 1] ?? part.losses[i]) - part.losses[i]); return `delay ${d}: ${figure(q, sure ? 3 : 2)} %${!sure && y >= part.losses.length - 1 ? " or more" : ""}`; });
     const said = words.length ? `To keep ${view.target} % of what full information earns, at most this much may be lost: ${words.join("; ")}.` : `No link of this map keeps ${view.target} % of what full information earns.`;
-    box.querySelector("figcaption").textContent = `${said} ${sure ? (sure.points.some((p) => p.status === "not decided") ? "Certified, but for the delays that are missing." : "Certified on both sides.") : "Interpolated between the rows of the map."}` + (part.final ? "" : ` ${part.done} of ${part.of} plans.`);
+    box.querySelector("figcaption").textContent = `${said} ${sure ? (sure.points.some((p) => p.status === "not decided") ? "Certified, but for the delays that are missing." : "Certified on both sides.") : "Interpolated between the rows of the map."}` + (open.length ? ` Crosses mark ${open.length} ${open.length === 1 ? "plan" : "plans"} whose bounds do not meet: the colour is what is certain.` : "") + (part.final ? "" : ` ${part.done} of ${part.of} plans.`);
     return plot("frontier", data, {
       xaxis: { title: { text: "delay [steps]", standoff: 8 }, tickmode: "array", tickvals: part.delays, showgrid: false, range: [part.delays[0] - 0.55, part.delays.at(-1) + 0.55] },
       yaxis: { title: { text: "loss [%]", standoff: 8 }, tickmode: "array", tickvals: part.losses.map((_, i) => i), ticktext: part.losses.map(String), showgrid: false, range: [-0.55, part.losses.length - 0.45] },

@@ -12,6 +12,7 @@ A process that runs for ever: the chain of the information states that the polic
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cache, partial
@@ -34,10 +35,11 @@ from oldlight.model.policies import (
     probabilities_at,
 )
 from oldlight.model.problem import ImpairedMDP, checked_problem
-from oldlight.planning.delay import DelayModel, Induction, by_start
+from oldlight.planning.delay import DelayModel, Induction, by_start, checked_layout
 from oldlight.planning.link_walk import on_information, with_wait
 from oldlight.planning.link_walk import walk as walk_nodes
 from oldlight.planning.loss import blackout_values
+from oldlight.planning.scratch import scratch_folder
 from oldlight.planning.walk import Walk
 from oldlight.random_streams import Seed
 from oldlight.simulation import simulate
@@ -116,6 +118,7 @@ def evaluate(
     max_states: int = MAX_STATES,
     episodes: int = 100_000,
     seed: Seed = 0,
+    scratch: str | os.PathLike[str] | None = None,
 ) -> Evaluation:
     """The value of `policy` on `problem`, exactly wherever possible.
 
@@ -131,6 +134,8 @@ def evaluate(
         How many are played then.
     seed : int, SeedSequence or Generator
         Random seed of these episodes.
+    scratch : path-like, optional
+        A folder for values that half of the machine's memory does not hold, as in `solve`; for a TablePolicy.
 
     Returns
     -------
@@ -179,7 +184,11 @@ def evaluate(
             raise ValueError(
                 f"{policy!r} was made for another problem than {problem!r}: sizes, channel or start differ"
             )
-        first = Induction(DelayModel(problem, layout), given=policy.actions, mix=policy.action_probabilities).run()
+        folder = None if scratch is None else scratch_folder(scratch)
+        folder = checked_layout(problem, None, policy=False, scratch=folder).folder
+        first = Induction(
+            DelayModel(problem, layout), given=policy.actions, mix=policy.action_probabilities, scratch=folder
+        ).run()
         value = float(problem.initial @ by_start(problem, first))
         return Evaluation(value, True, 0.0, "backward induction", layout.size)
     if isinstance(policy, BlackoutPolicy):

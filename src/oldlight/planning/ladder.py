@@ -21,6 +21,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Iterator
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -50,16 +51,16 @@ EPISODES = 4_000  # played to choose among rungs, and again, four times as many,
 class Rung:
     """The exact plan for the channel capped at k, read on the beliefs of the real one."""
 
-    def __init__(self, problem: ImpairedMDP, k: int, max_bytes: int | None = None) -> None:
+    def __init__(self, problem: ImpairedMDP, k: int, max_bytes: int | None = None, scratch: Path | None = None) -> None:
         self.problem, self.k = problem, k
         self.shorter = problem.behind(
             problem.channel.delay.capped(checks.whole("depth", k, least=problem.actuation) - problem.actuation)
         )
-        layout, self.bytes = checked_layout(self.shorter, max_bytes, policy=False, kept=True)
+        layout, self.bytes, folder = checked_layout(self.shorter, max_bytes, policy=False, kept=True, scratch=scratch)
         self.size = layout.size
         self.model = DelayModel(self.shorter, layout)
         self.stages: list[Stage] = []
-        first = Induction(self.model, kept=self.stages).run()
+        first = Induction(self.model, kept=self.stages, scratch=folder).run()
         before = push_uniform(
             problem, problem.warmup - self.shorter.warmup
         )  # the law of the capped problem's first state
@@ -127,10 +128,12 @@ class LinkRung:
         return int(self.q(info).argmax())
 
 
-def rung(problem: ImpairedMDP, k: int, max_bytes: int | None = None) -> tuple[Rung | LinkRung, Any]:
+def rung(
+    problem: ImpairedMDP, k: int, max_bytes: int | None = None, scratch: Path | None = None
+) -> tuple[Rung | LinkRung, Any]:
     """The rung k of a delay or of any link, and its policy."""
     if problem.has_delay_law and problem.loss is None:
-        plain = Rung(problem, k, max_bytes)
+        plain = Rung(problem, k, max_bytes, scratch)
         return plain, FunctionPolicy(plain.choose, problem.n_actions)
     made = LinkRung(problem, k, max_bytes)
     return made, NodePolicy(problem, made.choose)
@@ -193,6 +196,7 @@ def plan_ladder(
     max_bytes: int | None,
     progress: bool | Callable[[int, int], None] | None,
     seed: int = 0,
+    scratch: Path | None = None,
 ) -> Solution:
     """The best of the rungs up to `depth`, with both bounds; see `oldlight.solve`."""
     began = time.perf_counter()
@@ -200,7 +204,7 @@ def plan_ladder(
     rungs: list[tuple[Rung | LinkRung, Any]] = []
     with progress_bar(progress, "planning") as callback:
         for k in range(least, depth + 1):
-            rungs.append(rung(problem, k, max_bytes))
+            rungs.append(rung(problem, k, max_bytes, scratch))
             if callback is not None:
                 callback(k - least + 1, 2 * (depth + 1 - least))
         best: tuple[float, int, Any, Evaluation | None] | None = None

@@ -13,7 +13,7 @@ from oldlight.planning.delay import DelayModel
 
 @pytest.mark.parametrize("channel", ["constant:2", "bernoulli:0.5"])
 def test_the_second_plan_of_a_problem_is_that_of_a_new_one(channel: str) -> None:
-    chain = ol.instances.sensing_chain(0.8, n_states=5)
+    chain = ol.instances.sensing_chain(0.8, n_states=6)
     problem = ol.ImpairedMDP(chain, channel)
     plans = [ol.solve(problem), ol.solve(problem), ol.solve(ol.ImpairedMDP(chain, channel))]
     tables = [plan.policy.actions for plan in plans]  # type: ignore[attr-defined]

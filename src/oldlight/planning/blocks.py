@@ -55,7 +55,9 @@ class Schedule:
         width: int = 1,
     ) -> None:
         self.layout, self.values = layout, values
-        self._places: dict[int, list[tuple[int, int, int]]] = {}  # (m, δ, place) of the blocks of a time, once they were asked for
+        self._places: dict[
+            int, list[tuple[int, int, int]]
+        ] = {}  # (m, δ, place) of the blocks of a time, once they were asked for
         H, S, A = layout.horizon, layout.n_states, layout.n_actions
         h, m, waited = (axis[::-1].copy() for axis in np.nonzero(layout.offset >= 0))
         rooted = np.flatnonzero(layout.root >= 0)[::-1]

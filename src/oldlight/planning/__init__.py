@@ -196,7 +196,7 @@ def _plan_delay(
 ) -> Solution:
     began = time.perf_counter()
     layout, need, folder = checked_layout(problem, max_bytes, scratch=scratch)
-    model = DelayModel(problem, layout)
+    model = DelayModel.of(problem)
     table = empty(layout.size, action_type(layout.n_actions), folder)
     with progress_bar(progress, "planning") as callback:
         first = Induction(model, table=table, progress=callback, scratch=folder).run()

@@ -47,6 +47,7 @@ from oldlight.simulation.link_episodes import by_automaton, check_policy, decide
 
 Floats = NDArray[np.float64]
 MAX_STATES = 1_000_000
+SMALL_TABLE = 2**22  # information states of which nobody asks whether they fit
 
 
 @dataclass(frozen=True)
@@ -185,9 +186,12 @@ def evaluate(
                 f"{policy!r} was made for another problem than {problem!r}: sizes, channel or start differ"
             )
         folder = None if scratch is None else scratch_folder(scratch)
-        folder = checked_layout(problem, None, policy=False, scratch=folder).folder
+        if layout.size <= SMALL_TABLE:
+            folder = None
+        else:
+            folder = checked_layout(problem, None, policy=False, scratch=folder).folder
         first = Induction(
-            DelayModel(problem, layout), given=policy.actions, mix=policy.action_probabilities, scratch=folder
+            DelayModel.of(problem), given=policy.actions, mix=policy.action_probabilities, scratch=folder
         ).run()
         value = float(problem.initial @ by_start(problem, first))
         return Evaluation(value, True, 0.0, "backward induction", layout.size)

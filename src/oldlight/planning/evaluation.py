@@ -180,21 +180,7 @@ def evaluate(
     if isinstance(policy, PolicyOfNodes):
         raise made_for_another(policy, problem)
     if isinstance(policy, TablePolicy):
-        layout = policy.layout if problem.arrival_probability is not None else Layout.of(problem)
-        if problem.arrival_probability is not None or not same_layout(policy.layout, layout):
-            raise ValueError(
-                f"{policy!r} was made for another problem than {problem!r}: sizes, channel or start differ"
-            )
-        folder = None if scratch is None else scratch_folder(scratch)
-        if layout.size <= SMALL_TABLE:
-            folder = None
-        else:
-            folder = checked_layout(problem, None, policy=False, scratch=folder).folder
-        first = Induction(
-            DelayModel.of(problem), given=policy.actions, mix=policy.action_probabilities, scratch=folder
-        ).run()
-        value = float(problem.initial @ by_start(problem, first))
-        return Evaluation(value, True, 0.0, "backward induction", layout.size)
+        return _of_table(problem, policy, scratch)
     if isinstance(policy, BlackoutPolicy):
         if not policy.fits(problem):
             raise made_for_another(policy, problem)
@@ -207,6 +193,23 @@ def evaluate(
     if any(groups is None for groups in walk):
         return play(problem, policy, episodes, seed)
     return Evaluation(walk.value, True, 0.0, "walk forward", walk.met)
+
+
+def _of_table(problem: ImpairedMDP, policy: TablePolicy, scratch: str | os.PathLike[str] | None) -> Evaluation:
+    """A table under delay, by the backward induction that follows it."""
+    layout = policy.layout if problem.arrival_probability is not None else Layout.of(problem)
+    if problem.arrival_probability is not None or not same_layout(policy.layout, layout):
+        raise made_for_another(policy, problem)
+    folder = None if scratch is None else scratch_folder(scratch)
+    if layout.size <= SMALL_TABLE:
+        folder = None
+    else:
+        folder = checked_layout(problem, None, policy=False, scratch=folder).folder
+    first = Induction(
+        DelayModel.of(problem), given=policy.actions, mix=policy.action_probabilities, scratch=folder
+    ).run()
+    value = float(problem.initial @ by_start(problem, first))
+    return Evaluation(value, True, 0.0, "backward induction", layout.size)
 
 
 def _walked(problem: ImpairedMDP, policy: Policy, max_states: int) -> Evaluation | None:

@@ -71,9 +71,8 @@ def q_values(
     """E[rewards of steps h, h+1, ... | s_t ~ b, queue, wait, a], from the stage of time h + 1; at the root s_0 ~ b."""
     skip = 1 if waited and t is not None else 0
     queues = np.array(queue, dtype=np.int64).reshape(1, -1)
-    return back_up_rows(model, h, t, b[None], queues, waited, following)[0] - earned(
-        model.problem, b, t or 0, queue, skip
-    )
+    found: Floats = back_up_rows(model, h, t, b[None], queues, waited, following)[0]
+    return found - earned(model.problem, b, t or 0, queue, skip)
 
 
 def earned(problem: ImpairedMDP, b: Floats, t: int, queue: tuple[int, ...], skip: int = 0) -> float:

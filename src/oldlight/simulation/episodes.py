@@ -255,7 +255,7 @@ class Draws:
 
     def one(self, e: int) -> Draws:
         """Those of episode e alone."""
-        parts = (self.state, self.link, self.action, self.lost)
+        parts: tuple[Any, ...] = (self.state, self.link, self.action, self.lost)
         return Draws(*(np.ascontiguousarray(x[:, e : e + 1]) if x.shape[1] > 1 else x for x in parts))
 
 

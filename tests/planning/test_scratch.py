@@ -127,6 +127,7 @@ INTERRUPTED = """
 import os, signal, sys
 import oldlight as ol
 folder = sys.argv[1]
+signal.signal(signal.SIGINT, signal.default_int_handler)  # a parent in the background ignores it
 problem = ol.ImpairedMDP(ol.instances.sensing_chain(0.8), "constant:3")
 def stop(done, total):
     os.kill(os.getpid(), signal.{signal})

@@ -174,15 +174,16 @@ def balancing_chain(*, n_states: int = 11, horizon: int = 12) -> TabularMDP:
 
 @ol.registered
 def six_arms(*, horizon: int = 20) -> TabularMDP:
-    """Six arms to try from the middle (Strehl and Littman): the better an arm pays, the less likely one gets there; leave by another action."""
+    """Six arms to try from the middle (Strehl and Littman): the better an arm pays, the less likely one gets there; one stays by another action
+    than one came by, and leaves by the rest."""
     reach, pay = (1.0, 0.5, 0.3, 0.2, 0.12, 0.07), (0.03, 0.08, 0.15, 0.25, 0.5, 1.0)
     P, r = np.zeros((7, 6, 7)), np.zeros((7, 6))
     for a in range(6):
         P[0, a, a + 1] = reach[a]
         P[0, a, 0] = 1 - reach[a]
         for s in range(1, 7):
-            P[s, a, s if a == s - 1 else 0] = 1.0
-            r[s, a] = pay[s - 1] if a == s - 1 else 0.0
+            P[s, a, s if a == (s + 1) % 6 else 0] = 1.0
+            r[s, a] = pay[s - 1] if a == (s + 1) % 6 else 0.0
     return TabularMDP(P, r, horizon=horizon, initial=np.eye(7)[0])
 
 

@@ -77,7 +77,7 @@ class LinkLearner(Learner):
     Examples
     --------
     >>> import oldlight as ol
-    >>> problem = ol.ImpairedMDP(ol.instances.sensing_chain(0.8, n_states=5, horizon=5), "packets:0=0.5,1=0.3,2=0.2")
+    >>> problem = ol.ImpairedMDP(ol.instances.sensing_chain(0.8, n_states=4, horizon=5), "packets:0=0.5,1=0.3,2=0.2")
     >>> run = ol.learn(problem, ol.learners.LinkLearner(pooled=True), 100, seed=1)
     >>> bool(run.shortfalls[-1] < 0.1 * run.shortfalls[0])
     True

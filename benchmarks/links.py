@@ -64,11 +64,20 @@ def main() -> None:
         )
     print("loss, alone and late: the search, in ms, and its information states")
     for name, mdp in processes.items():
-        for text in ("loss:0.1", "loss:0.5", "loss:0.95", "constant:1+loss:0.2", "constant:2+loss:0.2", "constant:4+loss:0.1"):
+        for text in (
+            "loss:0.1",
+            "loss:0.5",
+            "loss:0.95",
+            "constant:1+loss:0.2",
+            "constant:2+loss:0.2",
+            "constant:4+loss:0.1",
+        ):
             problem = ol.ImpairedMDP(mdp, text)
             for tolerance in (0.0, 0.01):
                 spent, found = best_of(lambda p=problem, t=tolerance: ol.solve(p, tolerance=t, progress=False))
-                print(f"{name}, {text}, tolerance {tolerance}: {spent * 1e3:.1f}; {found.work.information_states:,}; {found.value:.10g}")
+                print(
+                    f"{name}, {text}, tolerance {tolerance}: {spent * 1e3:.1f}; {found.work.information_states:,}; {found.value:.10g}"
+                )
     problem = ol.ImpairedMDP(plant(), "constant:3+loss:0.2")
     for tolerance in (0.1, 0.01):
         spent, plan = best_of(lambda t=tolerance: ol.solve(problem, tolerance=t, seconds=60), 1)

@@ -10,9 +10,9 @@ import pytest
 
 import oldlight as ol
 from oldlight.planning import large_loss
+from oldlight.planning.blackout import blackout_values
 from oldlight.planning.informed import InformedBounds
 from oldlight.planning.large_loss import plan_large_loss
-from oldlight.planning.blackout import blackout_values
 from oldlight.planning.link_solution import plan_exactly
 
 

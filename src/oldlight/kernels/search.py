@@ -4,8 +4,8 @@ from typing import NamedTuple
 
 import numpy as np
 
-from oldlight.kernels.cache import compiled
 from oldlight.kernels import settling
+from oldlight.kernels.cache import compiled
 from oldlight.kernels.graph import (
     ACTION,
     BELIEF,

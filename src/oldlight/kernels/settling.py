@@ -36,12 +36,16 @@ from oldlight.kernels.graph import (
 DONE, GROW, PAUSE = range(3)
 GAP = 1.05  # a node whose bounds are within this many slacks is settled (the rest is rounding)
 CEILING, GAIN_LOW, GAIN_UP = range(3)  # rows of Settled.option[h]
-CUTOFF, HIGH, HELD, OLD_HIGH, OLD_HELD, SUM_HIGH, SUM_HELD = range(7)  # columns of Settled.real[h]: HIGH, HELD are the bounds
+CUTOFF, HIGH, HELD, OLD_HIGH, OLD_HELD, SUM_HIGH, SUM_HELD = range(
+    7
+)  # columns of Settled.real[h]: HIGH, HELD are the bounds
 NODE, QUEUE, ACT, OLD_ACT, PENDING, TICK, NUMBER, SLOT = range(8)  # columns of Settled.whole[h]; then what was tried
 TRIED = 8
 NO = -np.inf
 _inner = compiled(error_model="numpy", fastmath={"contract", "reassoc"})
-_short = compiled(error_model="numpy", fastmath={"contract", "reassoc"}, forceinline=True)  # a call would copy all the arrays
+_short = compiled(
+    error_model="numpy", fastmath={"contract", "reassoc"}, forceinline=True
+)  # a call would copy all the arrays
 
 
 class Settled(NamedTuple):
@@ -74,7 +78,9 @@ def _pushed(process, t, b, support, n, q, after, after_support, before):
     for k in range(before):
         after[after_support[k]] = 0.0
     total, m = 0.0, 0
-    wide = 4 * n * process.index.shape[2] >= S  # most places are met: looking at all of them is cheaper than asking at each
+    wide = (
+        4 * n * process.index.shape[2] >= S
+    )  # most places are met: looking at all of them is cheaper than asking at each
     for j in range(n):
         s = support[j]
         p, line = b[s], s * A + q

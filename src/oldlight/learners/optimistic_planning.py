@@ -62,9 +62,8 @@ from oldlight import checks
 from oldlight.learners.base import Learner, Setting
 from oldlight.learners.delayed_ucbvi import rewards_in_unit_interval
 from oldlight.model.episode import Episode
-from oldlight.model.information import Information
+from oldlight.model.information import Information, advance
 from oldlight.model.policies import BlackoutPolicy
-from oldlight.planning.blackout import advance
 from oldlight.planning.loss_search import LossSearch
 
 Floats = NDArray[np.float64]

@@ -21,6 +21,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
+from functools import cached_property
 from itertools import accumulate
 from typing import Any, NamedTuple
 
@@ -90,6 +91,18 @@ def push(problem: ImpairedMDP, b: Floats, t: int, queue: tuple[int, ...]) -> Flo
     for i, a in enumerate(queue):
         b = problem.mdp.advanced(b, max(t + i, 0), a)
     return b
+
+
+def advance(B: Floats, acts: NDArray[Any], P: Any) -> Floats:
+    """Each row's law one step on: B[i] @ P[:, acts[i], :], with P of axes (s, a, s2), or as `TabularMDP.matrix` has it."""
+    P = P.reshape(-1, P.shape[-1]) if isinstance(P, np.ndarray) else P
+    following, A = np.empty_like(B), P.shape[0] // P.shape[1]
+    if len(B) == 1:
+        return np.asarray(B @ P[int(acts[0]) :: A])
+    for a in np.unique(acts):
+        rows = acts == a
+        following[rows] = B[rows] @ P[a::A]
+    return following
 
 
 def newest(problem: ImpairedMDP, info: Information) -> tuple[int, Floats]:
@@ -247,8 +260,15 @@ class Layout:
 
     @classmethod
     def of(cls, problem: ImpairedMDP) -> Layout:
-        """Only feasible blocks. Sizes are exact whole numbers, however large; nothing of that size is made here."""
+        """Only feasible blocks. Sizes are exact whole numbers, however large; nothing of that size is made here. It is made once for a problem."""
         checked_problem(problem, "Layout.of")
+        if "layout" not in problem._made:
+            problem._made["layout"] = cls._of(problem)
+        found: Layout = problem._made["layout"]
+        return found
+
+    @classmethod
+    def _of(cls, problem: ImpairedMDP) -> Layout:
         law = problem.law
         if problem.arrival_probability is not None:
             raise ValueError(
@@ -290,8 +310,9 @@ class Layout:
 
     def largest_at(self, h: int) -> int:
         """Entries of all blocks of time h, with the root counted per start state."""
-        return self.entries()[h]
+        return self.entries[h]
 
+    @cached_property
     def entries(self) -> list[int]:
         """Those of every time."""
         counts = np.count_nonzero(self.offset >= 0, axis=2)  # [h, m]

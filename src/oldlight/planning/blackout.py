@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from oldlight.model.channels import ConstantDelay
-from oldlight.model.information import Information, Layout, encode, settled_late
+from oldlight.model.information import Information, Layout, advance, encode, settled_late
 from oldlight.model.policies import BlackoutPolicy
 from oldlight.model.problem import ImpairedMDP
 from oldlight.planning.delay import DelayModel, Induction, action_type
@@ -26,15 +26,6 @@ if TYPE_CHECKING:
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
 
-
-def advance(B: Floats, acts: NDArray[Any], P: Any) -> Floats:
-    """Each row's law one step on: B[i] @ P[:, acts[i], :], with P of axes (s, a, s2), or as `TabularMDP.matrix` has it."""
-    P = P.reshape(-1, P.shape[-1]) if isinstance(P, np.ndarray) else P
-    following, A = np.empty_like(B), P.shape[0] // P.shape[1]
-    for a in np.unique(acts):
-        rows = acts == a
-        following[rows] = B[rows] @ P[a::A]
-    return following
 
 def blackout_policy(
     problem: ImpairedMDP, plan: LinkPlan, search: SettledSearch, elsewhere: Callable[[Information], int]

@@ -29,21 +29,24 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from functools import cached_property, partial
 from itertools import pairwise
-from typing import Any, Literal
+from pathlib import Path
+from typing import Any, Literal, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from oldlight.checks import TooLarge
-from oldlight.machine import default_limit, format_bytes, power, thread_count
+from oldlight.machine import default_limit, format_bytes, power
 from oldlight.model.information import Block, Layout
 from oldlight.model.problem import ImpairedMDP
 from oldlight.model.successors import Successors, all_successors, successors_at
 from oldlight.planning.blocks import SMALL, Schedule, run_calls
 from oldlight.planning.blocks import Stage as Stage
+from oldlight.planning.scratch import empty, refuse_full
 
 Floats = NDArray[np.float64]
 UNIT = 64  # threads share w in multiples of this
+MOST_ON_DISK = 10**13  # bytes of tables up to which a refusal offers files instead of memory
 SHORT = 32  # up to this many w a block with dense successors is not shared
 
 
@@ -54,6 +57,14 @@ class DelayModel:
         law = problem.law
         self.problem, self.layout, self.law = problem, layout, law
         self._schedules: dict[str, Schedule] = {}
+
+    @classmethod
+    def of(cls, problem: ImpairedMDP) -> DelayModel:
+        """That of the problem's own layout, made once: planning the same problem again, or valuing its policies, takes the sweep alone."""
+        if "delay model" not in problem._made:
+            problem._made["delay model"] = cls(problem, Layout.of(problem))
+        found: DelayModel = problem._made["delay model"]
+        return found
 
     def successors(self, t: int) -> Successors:
         """P_t, for t = −warmup..H−1."""
@@ -122,6 +133,7 @@ class Induction:
     table: NDArray[Any] | None = None  # out: the best actions
     kept: list[Stage] | None = None  # out: every stage, if a list is given
     progress: Callable[[int, int], None] | None = None
+    scratch: Path | None = None  # a folder for the values, where memory does not hold them
 
     def run(self, stop: int = 0) -> Stage:
         """The stage of time `stop` (H gives what follows the last action)."""
@@ -131,7 +143,7 @@ class Induction:
         layout, problem = self.model.layout, self.model.problem
         A, H = layout.n_actions, layout.horizon
         schedule = self.model.schedule("two times" if self.kept is None else "all times")
-        values = np.empty(schedule.size)
+        values = empty(schedule.size, np.float64, self.scratch)
         values[schedule.ends[0] : schedule.ends[0] + layout.n_states] = 0.0  # G_H
         mode, actions, probabilities = block.BEST, np.empty(0, action_type(A)), np.empty((0, A))
         if self.given is not None:
@@ -144,7 +156,7 @@ class Induction:
         tables = kernels.Tables(schedule.blocks, schedule.powers, values, actions, probabilities, pending, H, True)
         front = (self.model.arrays, kernels.NO_OPTIMISM, tables, mode)
         tell = None if self.progress is None else partial(_tell, self.progress, H, stop)
-        calls = schedule.calls(thread_count(), stop)
+        calls = schedule.calls(stop=stop)
         run_calls(partial(kernels.sweep, *front), calls, tell)
         if self.kept is not None:
             self.kept.extend(schedule.stage(h, values) for h in range(stop, H + 1))
@@ -243,16 +255,36 @@ def action_type(n_actions: int) -> np.dtype[Any]:
     return np.dtype(np.uint8 if n_actions <= 256 else np.uint16 if n_actions <= 65536 else np.int32)
 
 
+class Room(NamedTuple):
+    """What the tables of a plan need, and where they stand."""
+
+    layout: Layout
+    bytes: int
+    folder: Path | None  # None: in memory
+
+
 def checked_layout(
-    problem: ImpairedMDP, max_bytes: int | None, *, policy: bool = True, kept: bool = False
-) -> tuple[Layout, int]:
-    """The layout and the bytes that a plan needs, with its policy or with all of its values kept; refused with the numbers
-    if that is over the limit."""
+    problem: ImpairedMDP,
+    max_bytes: int | None,
+    *,
+    policy: bool = True,
+    kept: bool = False,
+    scratch: Path | None = None,
+) -> Room:
+    """The layout and the bytes of a plan, with its policy or with all of its values kept; refused with the numbers if that is over the
+    limit, unless there is a folder for what memory does not hold."""
     limit = default_limit() if max_bytes is None else int(max_bytes)
     layout, states, need = _needs(problem, limit, policy, kept)
     if layout is not None and need <= limit:
-        return layout, need
-    raise _too_large(problem, states, need, limit, at_least=layout is None)
+        return Room(layout, need, None)
+    if scratch is None:
+        raise _too_large(problem, states, need, limit, at_least=layout is None)
+    refuse_full(scratch, need)
+    if layout is None:
+        layout, states, need = _needs(problem, need, policy, kept)
+        assert layout is not None
+        refuse_full(scratch, need)
+    return Room(layout, need, scratch)
 
 
 def _needs(problem: ImpairedMDP, limit: int, policy: bool, kept: bool) -> tuple[Layout | None, int, int]:
@@ -262,7 +294,7 @@ def _needs(problem: ImpairedMDP, limit: int, policy: bool, kept: bool) -> tuple[
     if 8 * S * power(A, longest) > limit:  # refuse before anything of that size is even listed
         return None, S * power(A, longest), 8 * S * power(A, longest)
     layout = Layout.of(problem)
-    sizes = layout.entries()
+    sizes = layout.entries
     after = S * A ** (H if layout.root[H - 1] >= 0 else longest)
     need = 8 * max(x + y for x, y in zip(sizes, [*sizes[1:], after], strict=True))
     if kept:
@@ -288,8 +320,13 @@ def _too_large(problem: ImpairedMDP, states: int, need: int, limit: int, at_leas
         f"oldlight.solve(problem, depth={fits}) fits and gives a policy with bounds on both sides; "
         "oldlight.truncate(problem, probability=...) computes what a shorter delay costs; "
     )  # fmt: skip
+    disk = (
+        f"scratch=FOLDER keeps the tables in files of a disk with {format_bytes(need)} left; "
+        if need < MOST_ON_DISK
+        else ""
+    )
     count = f"{states:,}" if states < 10**15 else f"10^{math.log10(states):.0f}"
     return TooLarge(
         f"an exact plan for {problem.channel!r} on S={S}, A={A}, H={problem.horizon} has {word}{count} information "
-        f"states and needs {word}{format_bytes(need)}; the limit is {format_bytes(limit)}. Ways out: {ladder}raise max_bytes"
+        f"states and needs {word}{format_bytes(need)}; the limit is {format_bytes(limit)}. Ways out: {ladder}{disk}raise max_bytes"
     )

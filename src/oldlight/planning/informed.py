@@ -36,8 +36,8 @@ from oldlight.machine import default_limit, format_bytes
 from oldlight.model.information import Information, decode, encode, newest, push, settled_late
 from oldlight.model.policies import BlackoutPolicy
 from oldlight.model.problem import ImpairedMDP
-from oldlight.planning.delay import action_type
 from oldlight.planning.blackout import after_the_end
+from oldlight.planning.delay import action_type
 from oldlight.planning.q_values import earned
 
 Floats = NDArray[np.float64]

@@ -275,7 +275,9 @@ class AgeSearch:
         before = (-1, 0.0, 0.0)
         low, up = value()
         while up - low > target and time.perf_counter() - began < seconds:
-            status = searching.close(self._process, self._link, self._tables, self._graph, self._scratch, self._settled, start, limits)
+            status = searching.close(
+                self._process, self._link, self._tables, self._graph, self._scratch, self._settled, start, limits
+            )
             low, up = value()
             if most is not None and self.options >= most:
                 break

@@ -35,7 +35,7 @@ BATCH = 20_000  # laws that are opened between two looks at the clock and the ke
 FEWEST = 128  # states that the graph has room for at first
 
 
-class Stopped(Exception):  # noqa: N818 - nothing went wrong
+class Stopped(Exception):
     """Settling would take more time, work or memory than it may."""
 
 

@@ -40,7 +40,7 @@ def channels(seed: int, H: int) -> list[Any]:
 
 
 @pytest.mark.parametrize("seed", range(12))
-def test_old_and_new_planners_agree(seed: int) -> None:
+def test_the_automaton_plans_what_solve_plans(seed: int) -> None:
     mdp = random_process(seed)
     for channel in channels(seed, mdp.horizon):
         before = ol.solve(ol.ImpairedMDP(mdp, channel))

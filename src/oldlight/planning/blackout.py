@@ -32,13 +32,14 @@ def blackout_policy(
 ) -> BlackoutPolicy:
     """The sequences of a plan whose corners are settled; off them `elsewhere` is asked."""
     H, S, A, d = problem.horizon, problem.n_states, problem.n_actions, search.tables.layers.depth
-    Q, few = A**d, len(plan.kept)
+    late = settled_late(problem)
+    Q, few = A**late, len(plan.kept)
     codes = np.arange(Q)
     mine = sum((plan.number[codes // A**j % A] * few**j for j in range(d)), np.zeros(Q, np.int64))
     sequences = np.zeros((H + 1, S, Q, H), dtype=action_type(A))
     small = few**d  # queues of actions that differ
     s, q = np.arange(S * small) // small, np.arange(S * small) % small
-    for u in range(H - d):
+    for u in range(H - d if late == d else 0):  # else nothing is ever seen
         found = plan.kept[search.sequences(u + d, np.eye(S)[s], q)].reshape(S, small, -1)
         sequences[u + 1, :, :, : H - d - u] = found[:, mine]
     code = 0
@@ -48,7 +49,7 @@ def blackout_policy(
         sequences[0, 0, 0, h] = plan.kept[a]
         code += a * few**h
     sequences[0, 0, 0, d:] = plan.kept[search.sequences(d, problem.initial[None], np.array([code]))[0]]
-    return BlackoutPolicy(sequences, A, d, elsewhere)
+    return BlackoutPolicy(sequences, A, late, elsewhere)
 
 
 def after_the_end(problem: ImpairedMDP, d: int) -> Floats:

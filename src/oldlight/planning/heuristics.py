@@ -191,7 +191,7 @@ def open_loop(problem: ImpairedMDP, tolerance: float = 0.0) -> FunctionPolicy:
     rho = problem.state_at_zero / problem.state_at_zero.sum()
     late = problem.actuation
     blind = ImpairedMDP(problem.mdp.replace(initial=rho), Loss(seen=0.0), actuation=late, pending=problem.pending)
-    plan = plan_exactly(blind, tolerance).policy
+    plan: Any = plan_exactly(blind, tolerance).policy
     sequence: list[int] = [*problem.pending[: problem.horizon]]
     for h in range(len(sequence), problem.horizon):
         sequence.append(int(plan.action(Information(h, None, None, tuple(sequence), h))))

@@ -138,7 +138,7 @@ class LinkPlan:
     def _take(self, found: AgeSearch, made: AgeTables, need: int) -> None:
         """The better bounds of what was found."""
         self._upper = min(found.upper, self._upper)
-        if found.lower >= self._lower - found.tie:
+        if np.isfinite(found.lower) and found.lower >= self._lower - found.tie:
             self.tables, self.search, self._need, self._lower = made, found, need, found.lower
 
     def _few_corners(self, layers: Layers) -> bool:
@@ -161,13 +161,12 @@ class LinkPlan:
             return False
         need = self.bytes_of(layers, kept=True) + 8 * layers.blind_size * (layers.n_actions + 2)
         made = AgeTables(self.plant, layers, True, True, progress)
-        began = time.perf_counter()
         try:
             found = SettledSearch(made, self.limit - need, tolerance=wanted, seconds=seconds, most=options)
         except Stopped:
             return False
         try:
-            found.run(wanted, seconds - (time.perf_counter() - began), options)
+            found.run(wanted)  # what is left, before anything can be seen, is little
         finally:
             self._take(found, made, need)
         return True

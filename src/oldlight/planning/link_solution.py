@@ -20,7 +20,7 @@ from numpy.typing import NDArray
 
 from oldlight.model.channels.automaton import ChannelAutomaton
 from oldlight.model.channels.hidden import merging_error
-from oldlight.model.information import push
+from oldlight.model.information import push, settled_late
 from oldlight.model.link_information import LinkInformation
 from oldlight.model.link_policy import LinkPolicy
 from oldlight.model.policies import BlackoutPolicy
@@ -84,6 +84,7 @@ def solve_link(
 
 def plan_exactly(problem: ImpairedMDP, tolerance: float = 0.0) -> Solution:
     """`solve_link` without limits, for losses with a constant delay: for learners and heuristics, which plan many small problems."""
+    settled_late(problem)  # refuses other links
     return solve_link(problem, tolerance=tolerance, seconds=None, depth=None, max_bytes=None, progress=False)
 
 
@@ -141,8 +142,9 @@ def _policy(problem: ImpairedMDP, plan: LinkPlan, answers: QValues) -> LinkPolic
     search = plan.search
     if isinstance(search, SettledSearch) and problem.has_delay_law and problem.loss is not None:
         H, d = problem.horizon, search.tables.layers.depth
-        plain = problem.loss.independent and problem.law.constant == d
-        if plain and H * H * problem.n_states * problem.n_actions**d <= SEQUENCES:
+        late = problem.law.constant if problem.loss.independent else None
+        small = late is not None and H * H * problem.n_states * problem.n_actions ** min(late, H) <= SEQUENCES
+        if small and late is not None and late >= d:  # a greater one: nothing is ever seen
             return blackout_policy(problem, plan, search, answers.action)
     return answers.places
 

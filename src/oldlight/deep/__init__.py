@@ -22,6 +22,7 @@ from typing import Any, Literal, TypeAlias
 import numpy as np
 
 from oldlight import checks
+from oldlight.deep.link_log import link_callback as link_callback
 from oldlight.model.channels import Channel
 from oldlight.own_code import registered
 from oldlight.studies.jobs import Environment
@@ -171,7 +172,9 @@ class Exam:
 
 def tabular(env: str) -> bool:
     """Is it one of this package's own environments?"""
-    return env.startswith(("oldlight/", "oldlight:"))
+    from oldlight.envs.registration import CLASSICS
+
+    return env.startswith(("oldlight/", "oldlight:")) and not env.endswith(CLASSICS)
 
 
 def _optimum(env: Any) -> tuple[float, float]:

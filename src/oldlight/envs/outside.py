@@ -16,8 +16,10 @@ from typing import Any
 
 import gymnasium as gym
 
+from oldlight.envs.drawn_link import LinkPerEpisode
 from oldlight.model.channels import Channel
 
+KINDS = Channel | LinkPerEpisode | str | Mapping  # what can stand for a link
 Wrapper = gym.Wrapper[Any, Any, Any, Any]
 
 
@@ -40,6 +42,6 @@ def take_channel(wrappers: Sequence[Wrapper]) -> Any:
 
     Only a channel, its text or its data count: the attribute may be the wrapper's own.
     """
-    given = [wrapper for wrapper in wrappers if isinstance(vars(wrapper).get("channel"), Channel | str | Mapping)]
+    given = [wrapper for wrapper in wrappers if isinstance(vars(wrapper).get("channel"), KINDS)]
     taken = [vars(wrapper).pop("channel") for wrapper in given]
     return taken[-1] if taken else None

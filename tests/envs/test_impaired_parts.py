@@ -97,7 +97,7 @@ def test_parts_that_are_wrong_are_refused() -> None:
     ):
         with pytest.raises(TypeError, match=word):
             ImpairedObservation(gym.make("CartPole-v1"), how)
-    with pytest.raises(ValueError, match="each of 0..3 once"):
+    with pytest.raises(ValueError, match=r"each of 0\.\.3 once"):
         ImpairedObservation(gym.make("CartPole-v1"), {"cart": "none"}, slices={"cart": [0, 1]})
     with pytest.raises(ValueError, match="no link for the part 'pole'"):
         ImpairedObservation(gym.make("CartPole-v1"), {"cart": "none"}, slices=HALVES)

@@ -91,7 +91,10 @@ class _Stage:
             self.problem = _table(env) if problem is None else problem
             H = self.problem.horizon
             pending = _late_actions(env)
-            every = {"horizon": H, "queue": H + len(pending)}  # a policy of the table needs all actions since
+            every: dict[str, Any] = {
+                "horizon": H,
+                "queue": H + len(pending),
+            }  # a policy of the table needs all actions since
             every |= {"actuation": len(pending), "pending": pending}
             inside = env.env.env if isinstance(env.env, ImpairedAction) else env.env
             self.env = ImpairedObservation(FixedLength(inside, H), **env._saved_kwargs | every)

@@ -89,7 +89,8 @@ class ImpairedAction(gym.Wrapper[Any, Any, Any, Any], RecordConstructorArgs):
         """A new episode, with nothing under way."""
         if seed is not None or self._rng is None:
             self._rng = np.random.Generator(np.random.SFC64(np.random.SeedSequence(seed, spawn_key=(STREAM,))))
-        self._now, self._newest, self._sent = 0, -1, {}
+        self._now, self._newest = 0, -1
+        self._sent: dict[int, Any] = {}  # by the time at which they were chosen
         self._current = copied(self.default)
         return self.env.reset(seed=seed, options=options)
 

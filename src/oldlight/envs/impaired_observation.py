@@ -84,11 +84,12 @@ class ImpairedObservation(gym.Wrapper[Any, Any, Any, Any], RecordConstructorArgs
     every step earns nothing. It ends at the horizon at the latest.
     """
 
-    def __new__(cls, env: Any, channel: Any = "none", **how: Any) -> Any:
+    def __new__(cls, *given: Any, **how: Any) -> Any:
+        channel = given[1] if len(given) > 1 else how.get("channel")
         if isinstance(channel, Mapping) and not {"kind", "links"} & channel.keys():
             from oldlight.envs.impaired_parts import ImpairedParts
 
-            return ImpairedParts(env, channel, **how)
+            return ImpairedParts(*given, **how)
         return super().__new__(cls)
 
     def __init__(
@@ -132,7 +133,10 @@ class ImpairedObservation(gym.Wrapper[Any, Any, Any, Any], RecordConstructorArgs
         self._coming = self._samplers(channel)
         self._sampler = self._coming[0]
         places = None if queue is None else checks.whole("queue", queue)
-        ages = places or max(self._places(sampler, note=queue is None) for sampler in self._coming)
+        needed = [places] if places else []
+        for sampler in [] if places else self._coming:
+            needed.append(self._places(sampler, note=queue is None))
+        ages = max(needed)
         places = ages if places is None else places
         self._view = ObservationView(seen, done, places=places, ages=ages, horizon=self.horizon, ahead=self.actuation, clock=bool(clock))  # fmt: skip
         self.observation_space = self._view.space

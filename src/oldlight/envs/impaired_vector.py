@@ -90,7 +90,7 @@ class ImpairedVectorObservation(_VectorWrapper, RecordConstructorArgs):
         """New episodes, everywhere or where options["reset_mask"] says so; a seed decides what the links draw too."""
         mask = (options or {}).get("reset_mask")
         who = np.ones(self.num_envs, dtype=np.bool_) if mask is None else np.asarray(mask, dtype=np.bool_)
-        seen, infos = self.env.reset(seed=seed, options=options)
+        seen, infos = self.env.reset(seed=seed, options=options)  # type: ignore[arg-type]
         seeds = seed if isinstance(seed, list) else [None if seed is None else seed + e for e in range(self.num_envs)]
         rows = self._unpacked(seen)
         for e in np.flatnonzero(who).tolist():
@@ -137,8 +137,8 @@ class ImpairedVectorObservation(_VectorWrapper, RecordConstructorArgs):
         return list(iterate(self.env.observation_space, np.array(_array(seen)) if self._tensor is not None else seen))
 
     def _packed(self) -> Any:
-        empty = create_empty_array(self.single_observation_space, self.num_envs)
-        together = concatenate(self.single_observation_space, self._shown, empty)
+        empty: Any = create_empty_array(self.single_observation_space, self.num_envs)
+        together: Any = concatenate(self.single_observation_space, self._shown, empty)
         if self._tensor is None:
             return together
         return {name: self._back(array) for name, array in together.items()}

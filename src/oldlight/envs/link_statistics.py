@@ -1,6 +1,6 @@
 """What the link did in an episode, counted as it goes: the mean age, the share that was lost, the longest blackout.
 
-mean_age            the mean over the decisions of the age that the agent was shown (late actions count, as in `age`)
+mean_age            the mean over the Dicts of the episode of the age that the agent was shown (late actions count, as in `age`)
 lost                of the observations that were sent, the share that had not come by the end and was not under way
 longest_blackout    the most steps in a row, the end included, in which nothing newer came (from the start, if nothing had come yet)
 """
@@ -10,8 +10,6 @@ from __future__ import annotations
 
 class LinkStatistics:
     """Counters of one episode."""
-
-    __slots__ = ("ages", "came", "decisions", "longest", "pending")
 
     def __init__(self) -> None:
         self.ages = self.decisions = self.came = self.longest = 0

@@ -138,8 +138,11 @@ def refuse_unplannable(problem: ImpairedMDP, max_bytes: int | None = None) -> No
     from oldlight.model.information import settled_late
     from oldlight.planning.delay import checked_layout
     from oldlight.planning.heuristics import certain
+    from oldlight.planning.link_solution import planned_by_automaton
 
-    if problem.arrival_probability is not None:
+    if planned_by_automaton(problem):
+        _ = problem.automaton  # refused where the link depends on the process
+    elif problem.arrival_probability is not None:
         settled_late(problem)
     elif not certain(problem):
         checked_layout(problem, max_bytes)

@@ -27,7 +27,7 @@ from typing import Any, Literal
 import numpy as np
 
 from oldlight import checks
-from oldlight.learners.base import LearnerLike, Setting, has_hook
+from oldlight.learners.base import LearnerLike, Setting, acts_on_nodes, has_hook
 from oldlight.learners.checkpoint import Checkpoint
 from oldlight.learners.episode_loop import EpisodeLoop
 from oldlight.learners.policy_evaluator import PolicyEvaluator, best_by_start
@@ -37,6 +37,7 @@ from oldlight.planning import solve
 from oldlight.progress import progress_bar
 from oldlight.random_streams import Seed, seed_number
 from oldlight.simulation import World
+from oldlight.simulation.link_world import LinkWorld
 from oldlight.workers import Pool
 
 Progress = bool | Callable[[int, int], None] | None
@@ -56,6 +57,7 @@ def learn(
     checkpoint: str | os.PathLike[str] | None = None,
     checkpoint_every: float = 10.0,
     progress: Progress = None,
+    stop: Callable[[Any], bool] | None = None,
 ) -> LearningRun:
     """Run `learner` for `episodes` episodes and measure its regret.
 
@@ -83,6 +85,9 @@ def learn(
     progress
         A function callback(done, total), True or False for a progress bar; None: a bar on a terminal after two seconds, elsewhere a
         line every ten.
+    stop
+        A function of the learner, asked after each episode (or block of episodes): True ends the run there, and `run.done` says how many there
+        were. `learners.WithinEpsilon(eps)` ends it when a policy is ε-optimal with probability 1 − failure.
 
     Returns
     -------
@@ -108,7 +113,8 @@ def learn(
     checks.whole("every", every, least=1)
     gamma = _failure(failure)
     optimum = _optimum(problem, None) if best is None else checks.real("best", best)
-    world, evaluator = World(problem), PolicyEvaluator(problem, evaluate, seed, by_start)
+    world = LinkWorld(problem) if acts_on_nodes(learner, problem) else World(problem)
+    evaluator = PolicyEvaluator(problem, evaluate, seed, by_start)
     rng = np.random.Generator(np.random.PCG64(np.random.SeedSequence(seed, spawn_key=(0, 3))))
     learner.start(Setting.of(problem, K, gamma, world.layout), rng)
     known = best_by_start(problem) if by_start else None
@@ -116,7 +122,7 @@ def learn(
     saved = None if checkpoint is None else Checkpoint(checkpoint, checkpoint_every, run, learner, rng, evaluator)
     if saved is not None:
         saved.restore()
-    return _run_episodes(EpisodeLoop(world, learner, evaluator, run), saved, progress)
+    return _run_episodes(EpisodeLoop(world, learner, evaluator, run), saved, progress, stop)
 
 
 def _optimum(problem: ImpairedMDP, nothing: Any) -> float:
@@ -128,7 +134,9 @@ def _optimum(problem: ImpairedMDP, nothing: Any) -> float:
         raise
 
 
-def _run_episodes(episodes: EpisodeLoop, checkpoint: Checkpoint | None, progress: Progress) -> LearningRun:
+def _run_episodes(
+    episodes: EpisodeLoop, checkpoint: Checkpoint | None, progress: Progress, stop: Callable[[Any], bool] | None
+) -> LearningRun:
     """The episodes that are left; Ctrl-C ends them after the last complete one."""
     run, reported = episodes.run, 0.0
     try:
@@ -140,6 +148,8 @@ def _run_episodes(episodes: EpisodeLoop, checkpoint: Checkpoint | None, progress
                 if callback is not None and time.monotonic() - reported > 0.1:
                     callback(run.done, run.episodes)
                     reported = time.monotonic()
+                if stop is not None and stop(episodes.learner):
+                    break
     except KeyboardInterrupt as stop:
         if checkpoint is not None:
             checkpoint.write()

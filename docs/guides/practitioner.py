@@ -53,14 +53,18 @@ def main(out: Path) -> None:
     problem = chain.unwrapped.problem
     policy = policy_of(model, chain)
     best, mine = ol.solve(problem), ol.evaluate(problem, policy).value
-    print(f"oldlight/SensingChain-v0: the model is worth {mine:.3f}, {100 * mine / best.value:.0f} % of the optimum {best.value:.3f}")
+    print(
+        f"oldlight/SensingChain-v0: the model is worth {mine:.3f}, {100 * mine / best.value:.0f} % of the optimum {best.value:.3f}"
+    )
 
     # 4. Compare where there is no table: a plan on a grid, played on the real environment behind the link.
     grid = GridProcess.from_env(gym.make("CartPole-v1"), bins=(3, 7, 9, 9), discount=0.97)
     planned = grid.controller("constant:1")
     real = ImpairedObservation(gym.make("CartPole-v1"), "constant:1", queue=0)
     returns = play(real, planned, 5, seed=1, grid=grid)
-    print(f"{grid}: the plan earned {returns.mean():.0f} ± {1.96 * returns.std(ddof=1) / 5**0.5:.0f} on the real CartPole")
+    print(
+        f"{grid}: the plan earned {returns.mean():.0f} ± {1.96 * returns.std(ddof=1) / 5**0.5:.0f} on the real CartPole"
+    )
 
     # 5. Deploy: a controller is one file, decides in microseconds, and copes with what the link does.
     file = planned.save(out / "cartpole.npz")

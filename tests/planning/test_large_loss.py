@@ -67,7 +67,7 @@ def test_values_of_actions_are_those_of_the_exact_planner(seed: int) -> None:
 def test_solve_takes_this_way_where_there_are_many_corners(monkeypatch: pytest.MonkeyPatch) -> None:
     problem = ol.ImpairedMDP(ol.instances.sensing_chain(0.8), "constant:1+loss:0.2")
     exact = ol.solve(problem)
-    monkeypatch.setattr(large_loss, "LARGE", 10)
+    monkeypatch.setattr(large_loss, "HEAVY", 0)
     for tolerance in (0.3, 1e-3, 0.0):
         found = ol.solve(problem, tolerance=tolerance)
         assert found.lower - 1e-10 <= exact.value <= found.upper + 1e-10

@@ -205,11 +205,8 @@ class AgeTables:
                     new_low[i] = new_blind[i]
                 continue
             if beyond and self.settle is not None:
-                shown = [
-                    self._shown(block, moves, table, chain)
-                    for table, chain in zip((low, up), chains[::-1], strict=True)
-                ]
-                new_low[i], new_up[i] = self.settle(h, i, shown[0], shown[1])
+                least, most = (self._shown(block, moves, x, c) for x, c in zip((low, up), chains[::-1], strict=True))
+                new_low[i], new_up[i] = self.settle(h, i, least, most)
                 new_blind[i] = np.full_like(new_low[i], -np.inf)
                 continue
             arrival, wait, theta = self._parts(block, moves, up, up, chains[0])

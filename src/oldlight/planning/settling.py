@@ -83,7 +83,7 @@ class SettledSearch(AgeSearch):
 
     def _settle(self, h: int, i: int, low: Floats, high: Floats) -> tuple[Floats, Floats]:
         """Settle the corners of block i of time h; low, high: what ticks that show something are worth."""
-        from oldlight.kernels import settling as kernels
+        from oldlight.kernels import corners as kernels
 
         block = self.tables.layers.blocks[h][i]
         here = slice(block.blind_offset, block.blind_offset + low.size)
@@ -122,7 +122,7 @@ class SettledSearch(AgeSearch):
 
     def laws(self, h: int, laws: Floats, codes: Ints | None = None, block: int = 0) -> Floats:
         """(lower, upper, action) where the law of the state of step h − D is laws[i] and the queue since has the code codes[i]."""
-        from oldlight.kernels import settling as kernels
+        from oldlight.kernels import corners as kernels
 
         out = np.empty((len(laws), 3))
         codes = np.zeros(len(laws), np.int64) if codes is None else codes
@@ -131,7 +131,7 @@ class SettledSearch(AgeSearch):
 
     def sequences(self, h: int, laws: Floats, codes: Ints) -> Ints:
         """out[i, j]: what the plan does at time h + j while nothing is seen, of links with one tick that shows nothing."""
-        from oldlight.kernels import settling as kernels
+        from oldlight.kernels import corners as kernels
 
         out = np.zeros((len(laws), len(self.tables.layers.moves) - h), np.int64)
         block = next(i for i, b in enumerate(self.tables.layers.blocks[h]) if b.blind_offset >= 0 and not b.root)

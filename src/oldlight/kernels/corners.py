@@ -42,8 +42,11 @@ def _listed(b, support):
 
 
 @compiled(error_model="numpy")
-def close_laws(process, link, tables, graph, settled, block, codes, laws, out, start, limits):
-    """(lower, upper, action) of the nodes (block, codes[i], laws[i]) from i = start on: (where it stopped, DONE, GROW or PAUSE)."""
+def close_laws(process, link, tables, graph, settled, nodes, start, limits):
+    """out[i] = (lower, upper, action) of nodes (block, codes[i], laws[i]) from i = start on: (where it stopped, DONE, GROW or PAUSE).
+
+    nodes = (block, codes, laws, out)."""
+    block, codes, laws, out = nodes
     h = link.time[block]
     support = np.zeros(process.sizes[0], np.int64)
     for i in range(start, len(laws)):
@@ -57,9 +60,10 @@ def close_laws(process, link, tables, graph, settled, block, codes, laws, out, s
 
 
 @compiled(error_model="numpy")
-def follow(process, link, tables, graph, settled, block, codes, laws, out, start, limits):
+def follow(process, link, tables, graph, settled, nodes, start, limits):
     """out[i, j]: what the plan does j ticks after the node (block, codes[i], laws[i]) while nothing is seen, for links with one such tick at each
     block; from i = start on. Returns as `close_laws`."""
+    block, codes, laws, out = nodes
     S, A, D = process.sizes[0], process.sizes[1], process.sizes[2]
     H, width = process.sizes[3], process.power[process.sizes[2]]
     b, support = np.zeros((2, S)), np.zeros((2, S), np.int64)

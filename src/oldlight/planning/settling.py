@@ -92,8 +92,8 @@ class SettledSearch(AgeSearch):
         rows = slice(block.offset, block.offset + low.size)
         return self.tables.lower[rows].reshape(low.shape), self.tables.upper[rows].reshape(low.shape)
 
-    def _go_on(self, kernel: Callable[..., Any], number: int, block: int, *arrays: Any) -> None:
-        """Call a kernel until it has done its `number` of nodes."""
+    def _go_on(self, kernel: Callable[..., Any], number: int, what: Any) -> None:
+        """Call a kernel for a block, or for given nodes of one, until it has done their `number`."""
         from oldlight.kernels import search as searching
         from oldlight.kernels import settling as kernels
 
@@ -101,7 +101,7 @@ class SettledSearch(AgeSearch):
         start = 0
         while start < number:
             parts = (self._process, self._link, self._tables, self._graph, self._settled)
-            start, status = kernel(*parts, block, *arrays, start, limits)
+            start, status = kernel(*parts, what, start, limits)
             if (status == kernels.GROW and not self._grow()) or time.perf_counter() > self._until:
                 raise Stopped
             if self.most is not None and self.options > self.most:
@@ -126,7 +126,8 @@ class SettledSearch(AgeSearch):
 
         out = np.empty((len(laws), 3))
         codes = np.zeros(len(laws), np.int64) if codes is None else codes
-        self._go_on(kernels.close_laws, len(laws), int(self._begin[h]) + block, codes, np.ascontiguousarray(laws), out)
+        nodes = (int(self._begin[h]) + block, codes, np.ascontiguousarray(laws), out)
+        self._go_on(kernels.close_laws, len(laws), nodes)
         return out
 
     def sequences(self, h: int, laws: Floats, codes: Ints) -> Ints:
@@ -135,7 +136,8 @@ class SettledSearch(AgeSearch):
 
         out = np.zeros((len(laws), len(self.tables.layers.moves) - h), np.int64)
         block = next(i for i, b in enumerate(self.tables.layers.blocks[h]) if b.blind_offset >= 0 and not b.root)
-        self._go_on(kernels.follow, len(laws), int(self._begin[h]) + block, codes, np.ascontiguousarray(laws), out)
+        nodes = (int(self._begin[h]) + block, codes, np.ascontiguousarray(laws), out)
+        self._go_on(kernels.follow, len(laws), nodes)
         return out
 
 

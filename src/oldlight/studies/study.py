@@ -250,6 +250,7 @@ def _problem(of: dict[str, Any], link: dict[str, Any]) -> tuple[ImpairedMDP | En
 def _start(job: Job) -> None:
     """Start the learner once, so that it can refuse the problem."""
     from oldlight.learners.base import Setting
+    from oldlight.learners.run_memory import refuse_memory
     from oldlight.model.information import Layout
 
     problem = job.problem
@@ -259,4 +260,6 @@ def _start(job: Job) -> None:
     tasks.refuse_unplannable(problem)
     layout = Layout.of(problem) if problem.arrival_probability is None else None
     setting = Setting.of(problem, job.episodes, job.content["failure"], layout)
-    learner_of(job.who["name"], **job.who["options"]).start(setting, np.random.default_rng(0))
+    learner = learner_of(job.who["name"], **job.who["options"])
+    refuse_memory(problem, learner, job.content["evaluate"])
+    learner.start(setting, np.random.default_rng(0))

@@ -21,7 +21,7 @@ from oldlight.learners.delayed_ucbvi import DelayedUCBVI
 from oldlight.learners.memoryless import MemorylessQLearning, MemorylessUCBVI
 from oldlight.learners.policy_evaluator import TABLE
 from oldlight.learners.posterior_sampling import PosteriorSampling
-from oldlight.machine import default_limit, format_bytes
+from oldlight.machine import default_limit, format_bytes, power
 from oldlight.model.information import Layout
 from oldlight.model.problem import ImpairedMDP
 from oldlight.planning.delay import action_type
@@ -34,22 +34,22 @@ def run_bytes(problem: ImpairedMDP, learner: Any, evaluate: str = "exact") -> in
     if problem.arrival_probability is not None:
         return 0
     layout = Layout.of(problem)
-    S, A, H, N = layout.n_states, layout.n_actions, layout.horizon, layout.size
-    i = action_type(A).itemsize
+    S, A, H, N = (int(n) for n in (layout.n_states, layout.n_actions, layout.horizon, layout.size))
+    i = int(action_type(A).itemsize)
     sizes = layout.entries
     longest = H if layout.root[H - 1] >= 0 else max(block.m for block in layout.blocks(H - 1))
-    after = S * A**longest
-    ends = sum(S * A**m for m in range(longest + 1))
+    after = S * power(A, longest)
+    ends = sum(S * power(A, m) for m in range(longest + 1))
     two_times = 8 * max(x + y for x, y in zip(sizes, [*sizes[1:], after], strict=True))
     valued = 0 if evaluate != "exact" else 8 * (sum(sizes) + after) + 2 * i * N if N <= TABLE else two_times
     rows = H + problem.warmup
     if isinstance(learner, DelayedUCBVI | PosteriorSampling):
-        counted = (1 if getattr(learner, "pooled", False) else rows) * 20 * S * S * A
+        counted: int = (1 if getattr(learner, "pooled", False) else rows) * 20 * S * S * A
         if getattr(learner, "planning", None) == "greedy" and ends * A < LONGEST_CODE:
             return valued + counted
         return valued + counted + 8 * (N + ends) + 3 * i * N
     if isinstance(learner, AugmentedUCBVI | AugmentedQLearning):
-        return valued + 4 * (N + ends + S * A ** (longest + 1)) + 3 * i * N
+        return valued + 4 * (N + ends + S * power(A, longest + 1)) + 3 * i * N
     if isinstance(learner, MemorylessUCBVI | MemorylessQLearning):
         return valued + 8 * N + 2 * i * N
     return valued

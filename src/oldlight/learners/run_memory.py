@@ -17,6 +17,7 @@ from typing import Any
 from oldlight.checks import TooLarge
 from oldlight.learners.augmented_q_learning import AugmentedQLearning
 from oldlight.learners.augmented_ucbvi import AugmentedUCBVI
+from oldlight.learners.base import acts_on_nodes
 from oldlight.learners.delayed_ucbvi import DelayedUCBVI
 from oldlight.learners.memoryless import MemorylessQLearning, MemorylessUCBVI
 from oldlight.learners.policy_evaluator import TABLE
@@ -31,7 +32,7 @@ LONGEST_CODE = 2**62  # codes of queues are whole numbers of 64 bits
 
 def run_bytes(problem: ImpairedMDP, learner: Any, evaluate: str = "exact") -> int:
     """The most bytes that `learn` holds at once; 0 behind a link that loses, where tables grow with what is met."""
-    if problem.arrival_probability is not None:
+    if acts_on_nodes(learner, problem) or problem.arrival_probability is not None:
         return 0
     layout = Layout.of(problem)
     S, A, H, N = (int(n) for n in (layout.n_states, layout.n_actions, layout.horizon, layout.size))

@@ -10,7 +10,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from oldlight.learners.base import Setting
-from oldlight.machine import thread_count
 from oldlight.model.policies import TablePolicy
 from oldlight.planning.blocks import Schedule, run_calls
 from oldlight.planning.delay import action_type
@@ -54,7 +53,7 @@ class Tables:
         self._noise = np.empty((setting.n_actions, 64 + min(512, setting.n_actions ** max(len(self.ends) - 2, 0))))
         self._planned: Estimate | None = None
         self._plan: Any = None
-        self._calls = list(self.schedule.calls(thread_count()))
+        self._calls = list(self.schedule.calls())
 
     def sweep(self, model: Estimate, rng: np.random.Generator) -> float:
         """One optimistic pass; ties are broken at random. Returns the estimate of the optimal value."""

@@ -20,7 +20,6 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from oldlight.model.information import Layout
 from oldlight.model.policies import BlackoutPolicy, FunctionPolicy, Policy, TablePolicy, probabilities_at
 from oldlight.model.problem import ImpairedMDP
 from oldlight.planning import solve
@@ -46,7 +45,7 @@ class PolicyEvaluator:
         self._last: Policy | None = None
         self._tables: TableValues | None = None  # made with the first table
         self._value = (np.nan, 0.0)
-        self._model = DelayModel(problem, Layout.of(problem)) if problem.arrival_probability is None else None
+        self._model = DelayModel.of(problem) if problem.arrival_probability is None else None
         self._by_start = by_start
         self.starts = np.full(problem.n_states, np.nan)  # the value per first state, with by_start
         H, S, A = problem.horizon, problem.n_states, problem.n_actions

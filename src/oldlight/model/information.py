@@ -21,6 +21,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
+from functools import cached_property
 from itertools import accumulate
 from typing import Any, NamedTuple
 
@@ -247,8 +248,15 @@ class Layout:
 
     @classmethod
     def of(cls, problem: ImpairedMDP) -> Layout:
-        """Only feasible blocks. Sizes are exact whole numbers, however large; nothing of that size is made here."""
+        """Only feasible blocks. Sizes are exact whole numbers, however large; nothing of that size is made here. It is made once for a problem."""
         checked_problem(problem, "Layout.of")
+        if "layout" not in problem._made:
+            problem._made["layout"] = cls._of(problem)
+        found: Layout = problem._made["layout"]
+        return found
+
+    @classmethod
+    def _of(cls, problem: ImpairedMDP) -> Layout:
         law = problem.law
         if problem.arrival_probability is not None:
             raise ValueError(
@@ -290,8 +298,9 @@ class Layout:
 
     def largest_at(self, h: int) -> int:
         """Entries of all blocks of time h, with the root counted per start state."""
-        return self.entries()[h]
+        return self.entries[h]
 
+    @cached_property
     def entries(self) -> list[int]:
         """Those of every time."""
         counts = np.count_nonzero(self.offset >= 0, axis=2)  # [h, m]

@@ -128,6 +128,14 @@ class ImpairedMDP:
         if law.constant == law.horizon and not isinstance(channel, ConstantDelay):
             raise ValueError(f"a warm start behind {channel!r}: write it as ConstantDelay(d) to say how late it is")
 
+    @cached_property
+    def _made(self) -> dict[str, Any]:
+        """What others make of this problem once: its layout, the arrays of its plan. Not part of its state: another process makes it anew."""
+        return {}
+
+    def __getstate__(self) -> dict[str, Any]:
+        return {name: value for name, value in vars(self).items() if name != "_made"}
+
     @property
     def has_delay_law(self) -> bool:
         """Are observations settled in order, at most one a step, by a delay law (with announced losses, or none)?"""

@@ -33,7 +33,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from oldlight import checks
-from oldlight.model.information import Layout
 from oldlight.model.policies import FunctionPolicy, Policy
 from oldlight.model.problem import ImpairedMDP
 from oldlight.paper.bounds import log_term
@@ -108,7 +107,7 @@ def estimates(
     played_by = FunctionPolicy(lambda _: np.full(A, 1.0 / A), A) if policy is None else policy
     stages: list[Stage] = []
     if problem.arrival_probability is None:
-        Induction(DelayModel(problem, Layout.of(problem)), kept=stages).run()
+        Induction(DelayModel.of(problem), kept=stages).run()
     elif problem.law.constant != 0:
         raise ValueError(f"{problem.channel!r} delays and loses; this is about one of the two")
     found: dict[str, Watched] = defaultdict(Watched)

@@ -184,7 +184,7 @@ def _plan_delay(
 ) -> Solution:
     began = time.perf_counter()
     layout, need = checked_layout(problem, max_bytes)
-    model = DelayModel(problem, layout)
+    model = DelayModel.of(problem)
     table = np.empty(layout.size, dtype=action_type(layout.n_actions))
     with progress_bar(progress, "planning") as callback:
         first = Induction(model, table=table, progress=callback).run()
@@ -192,7 +192,7 @@ def _plan_delay(
     value = float(problem.initial @ starts)
     work = Work(layout.size, time.perf_counter() - began, need)
     answers = partial(_q_delay, model, [])
-    return Solution(problem, value, TablePolicy(layout, table), value, value, True, starts, work, answers)
+    return Solution(problem, value, TablePolicy.trusted(layout, table), value, value, True, starts, work, answers)
 
 
 def _q_delay(model: DelayModel, kept: list[Stage], info: Information) -> Floats:

@@ -55,6 +55,9 @@ class Schedule:
         width: int = 1,
     ) -> None:
         self.layout, self.values = layout, values
+        self._places: dict[
+            int, list[tuple[int, int, int]]
+        ] = {}  # (m, δ, place) of the blocks of a time, once they were asked for
         H, S, A = layout.horizon, layout.n_states, layout.n_actions
         h, m, waited = (axis[::-1].copy() for axis in np.nonzero(layout.offset >= 0))
         rooted = np.flatnonzero(layout.root >= 0)[::-1]
@@ -84,6 +87,7 @@ class Schedule:
             (int(times[order[i]]), i, j, int(work[i:j].sum()))
             for i, j in zip(starts.tolist(), [*starts[1:].tolist(), len(order)], strict=True)
         ]
+        self.most_work = max(level[3] for level in self.levels)
 
     def _place(self, h: Ints, m: Ints, waited: Ints, sizes: Ints, rooted: Ints, root_sizes: Ints) -> None:
         """Where the values stand if not as in the table: time H at the front; G that no time reads, at the back of what is still free."""
@@ -140,15 +144,20 @@ class Schedule:
         if h == H:
             rest = {(m, 0): self._block(values, int(self.ends[m]), m) for m in self.lengths}
             return Stage(rest, rest.get((H, 0)) if layout.root[H - 1] >= 0 else None)
-        found = {(b.m, b.waited): self._block(values, int(self.node[h, b.m, b.waited]), b.m) for b in layout.blocks(h)}
+        if h not in self._places:
+            self._places[h] = [(b.m, b.waited, int(self.node[h, b.m, b.waited])) for b in layout.blocks(h)]
+        found = {(m, waited): self._block(values, place, m) for m, waited, place in self._places[h]}
         return Stage(found, self._block(values, int(self.root[h]), h) if layout.root[h] >= 0 else None)
 
     def _block(self, values: Floats, place: int, m: int) -> Floats:
         S, Q = self.layout.n_states, int(self.powers[m])
         return values[place : place + S * Q].reshape(S, Q)
 
-    def calls(self, threads: int, stop: int = 0) -> Iterator[tuple[int, int, int, int]]:
-        """(time, first row, last row, parts) of the compiled calls down to time `stop`: one for all that is small."""
+    def calls(self, threads: int | None = None, stop: int = 0) -> Iterator[tuple[int, int, int, int]]:
+        """(time, first row, last row, parts) of the compiled calls down to time `stop`: one for all that is small. threads: those of the
+        machine if None, which is asked only where a level is worth sharing."""
+        if threads is None:
+            threads = thread_count() if self.most_work >= SMALL else 1
         pending: tuple[int, int, int, int] | None = None
         for time, first, last, work in self.levels:
             if time < stop:

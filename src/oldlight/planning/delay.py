@@ -35,7 +35,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from oldlight.checks import TooLarge
-from oldlight.machine import default_limit, format_bytes, power, thread_count
+from oldlight.machine import default_limit, format_bytes, power
 from oldlight.model.information import Block, Layout
 from oldlight.model.problem import ImpairedMDP
 from oldlight.model.successors import Successors, all_successors, successors_at
@@ -54,6 +54,14 @@ class DelayModel:
         law = problem.law
         self.problem, self.layout, self.law = problem, layout, law
         self._schedules: dict[str, Schedule] = {}
+
+    @classmethod
+    def of(cls, problem: ImpairedMDP) -> DelayModel:
+        """That of the problem's own layout, made once: planning the same problem again, or valuing its policies, takes the sweep alone."""
+        if "delay model" not in problem._made:
+            problem._made["delay model"] = cls(problem, Layout.of(problem))
+        found: DelayModel = problem._made["delay model"]
+        return found
 
     def successors(self, t: int) -> Successors:
         """P_t, for t = −warmup..H−1."""
@@ -144,7 +152,7 @@ class Induction:
         tables = kernels.Tables(schedule.blocks, schedule.powers, values, actions, probabilities, pending, H, True)
         front = (self.model.arrays, kernels.NO_OPTIMISM, tables, mode)
         tell = None if self.progress is None else partial(_tell, self.progress, H, stop)
-        calls = schedule.calls(thread_count(), stop)
+        calls = schedule.calls(stop=stop)
         run_calls(partial(kernels.sweep, *front), calls, tell)
         if self.kept is not None:
             self.kept.extend(schedule.stage(h, values) for h in range(stop, H + 1))
@@ -262,7 +270,7 @@ def _needs(problem: ImpairedMDP, limit: int, policy: bool, kept: bool) -> tuple[
     if 8 * S * power(A, longest) > limit:  # refuse before anything of that size is even listed
         return None, S * power(A, longest), 8 * S * power(A, longest)
     layout = Layout.of(problem)
-    sizes = layout.entries()
+    sizes = layout.entries
     after = S * A ** (H if layout.root[H - 1] >= 0 else longest)
     need = 8 * max(x + y for x, y in zip(sizes, [*sizes[1:], after], strict=True))
     if kept:

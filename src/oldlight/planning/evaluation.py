@@ -179,7 +179,7 @@ def evaluate(
             raise ValueError(
                 f"{policy!r} was made for another problem than {problem!r}: sizes, channel or start differ"
             )
-        first = Induction(DelayModel(problem, layout), given=policy.actions, mix=policy.action_probabilities).run()
+        first = Induction(DelayModel.of(problem), given=policy.actions, mix=policy.action_probabilities).run()
         value = float(problem.initial @ by_start(problem, first))
         return Evaluation(value, True, 0.0, "backward induction", layout.size)
     if isinstance(policy, BlackoutPolicy):

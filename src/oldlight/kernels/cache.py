@@ -46,10 +46,7 @@ class CheckedFiles(IndexDataCacheFile):
         return data if written_for == key else None
 
     def _load_index(self):
-        try:
-            version, stamp, signatures = self._read(self._index_path)
-        except OSError:
-            return {}
+        version, stamp, signatures = self._read(self._index_path) or (None, None, {})
         return signatures if (version, stamp) == (self._version, self._source_stamp) else {}
 
     def _save_index(self, signatures):
@@ -62,10 +59,13 @@ class CheckedFiles(IndexDataCacheFile):
         self._write(self._data_path(name), data)
 
     def _read(self, path):
-        content = Path(path).read_bytes()
-        if hashlib.sha256(content[DIGEST:]).digest() != content[:DIGEST]:
-            raise OSError(f"{path} is not as it was written")  # as for a file that is missing
-        return pickle.loads(content[DIGEST:])
+        """What was written there; None if the file is missing or is not as it was written."""
+        try:
+            content = Path(path).read_bytes()
+        except OSError:
+            return None
+        whole = hashlib.sha256(content[DIGEST:]).digest() == content[:DIGEST]
+        return pickle.loads(content[DIGEST:]) if whole else None
 
     def _write(self, path, what):
         content = self._dump(what)

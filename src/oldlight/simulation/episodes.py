@@ -38,6 +38,7 @@ from oldlight.model.policies import (
 from oldlight.model.problem import ImpairedMDP, checked_problem
 from oldlight.model.successors import successor_sums
 from oldlight.random_streams import Seed, seed_number
+from oldlight.simulation.asked import ask_at_once
 
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
@@ -254,11 +255,8 @@ class Draws:
 
     def one(self, e: int) -> Draws:
         """Those of episode e alone."""
-        column = [
-            np.ascontiguousarray(x[:, e : e + 1]) if x.shape[1] > 1 else x for x in (self.state, self.link, self.action)
-        ]
-        lost = np.ascontiguousarray(self.lost[:, e : e + 1]) if self.lost.shape[1] > 1 else self.lost
-        return Draws(column[0], column[1], column[2], lost)
+        parts: tuple[Any, ...] = (self.state, self.link, self.action, self.lost)
+        return Draws(*(np.ascontiguousarray(x[:, e : e + 1]) if x.shape[1] > 1 else x for x in parts))
 
 
 _GIVEN = 4
@@ -354,8 +352,8 @@ class World:
         k.begin(self.arrays, random, played)
         if player.asks:
             for h in range(H):
-                now = self._ask(player.policy, h, draws.action[warmup + h, :n], states, actions, played.agent)
-                actions[warmup + h] = now
+                drawn = draws.action[warmup + h, :n]
+                actions[warmup + h] = self._ask(player.policy, h, drawn, states, actions, played.agent)
                 k.play(k.GIVEN, h, h + 1, self.arrays, player.rule(), random, played)
         else:
             k.play(player.mode, 0, H, self.arrays, player.rule(), random, played)
@@ -375,6 +373,8 @@ class World:
         warmup = self.problem.warmup
         if h < self.problem.actuation:
             return np.full(len(u), self.problem.pending[h])
+        if hasattr(policy, "actions_at"):
+            return ask_at_once(policy, h, warmup, states, actions, agent)
         known: dict[Information, Floats] = {}
         chosen = np.empty(len(u), dtype=np.int64)
         for e, (t, m, _, waited, _) in enumerate(agent.T.tolist()):

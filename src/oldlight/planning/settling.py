@@ -102,10 +102,9 @@ class SettledSearch(AgeSearch):
         while start < number:
             parts = (self._process, self._link, self._tables, self._graph, self._settled)
             start, status = kernel(*parts, what, start, limits)
-            if (status == kernels.GROW and not self._grow()) or time.perf_counter() > self._until:
-                raise Stopped
-            if self.most is not None and self.options > self.most:
-                raise Stopped
+            full = status == kernels.GROW and not self._grow()
+            if full or time.perf_counter() > self._until or (self.most is not None and self.options > self.most):
+                raise Stopped(f"settling every corner of {self.tables.layers.blind_size:,} takes more than it may")
 
     def _settle_start(self) -> None:
         """Close the law of the first state where that may be unknown from the beginning on."""

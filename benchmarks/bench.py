@@ -33,6 +33,7 @@ from controller import controller_latency
 from envs import environments
 from forever import forever
 from oldlight.machine import thread_count
+from sparse import sparse_processes
 
 Row = dict[str, Any]
 CHECK_STATES = 3_000  # pymdptoolbox checks its input with dense n × n arrays; beyond this its check is turned off
@@ -405,6 +406,7 @@ SECTIONS: dict[str, Callable[[bool], Iterator[Row]]] = {
     "constant delay, beside general solvers": against_general_solvers,
     "long delays": long_delays,
     "dense successors": dense_successors,
+    "sparse processes, beside quantecon and scipy": sparse_processes,
     "loss": loss,
     "beyond the plain plan": beyond,
     "learning": learning,

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from oldlight.cli.grids import plan_on_grid
 from oldlight.cli.shared import (
     AsCsv,
     AsJson,
@@ -51,6 +52,9 @@ def plan(
     max_gb: Annotated[float | None, typer.Option(min=1e-9, help="Memory the plan may take; refused beforehand if it needs more.")] = None,
     save: Annotated[str | None, typer.Option(metavar="FILE", help="Write the policy, for simulate --policy.")] = None,
     controller: Annotated[str | None, typer.Option(metavar="FILE", help="Write a controller, for oldlight.Controller.load: numpy alone at run time.")] = None,
+    grid: Annotated[bool, typer.Option("--grid", help="A continuous environment, gym:CartPole-v1: plan it on a grid, and play the plan on the real one.")] = False,
+    bins: Annotated[str | None, typer.Option(metavar="N,N,..", help="Knots along each axis of the grid; one number for all.")] = None,
+    episodes: Annotated[int, typer.Option("--episodes", "-n", min=2, help="With --grid: episodes on the real environment.")] = 20,
     as_json: AsJson = None,
     as_csv: AsCsv = None,
 ) -> None:  # fmt: skip
@@ -60,10 +64,18 @@ def plan(
     [dim]oldlight plan sensing_chain:0.8 --warm --channel constant:2 --save best.npz[/dim]
     [dim]oldlight plan gym:FrozenLake-v1@20 --channel constant:1+loss:0.2[/dim]
     [dim]oldlight plan sensing_chain:0.8 --channel constant:2 --discount 0.99 --controller plant.npz[/dim]
+    [dim]oldlight plan gym:CartPole-v1 --channel constant:3 --grid[/dim]
     """
     from oldlight.planning import solve
 
     targets(save, controller, as_json, as_csv)
+    if grid:
+        if warm or average or depth is not None or save is not None:
+            raise typer.BadParameter(
+                "--grid goes with --channel, --actuation, --discount, --tolerance, --bins, --episodes and --controller"
+            )
+        plan_on_grid(process, channel, actuation, (discount, tolerance, bins, episodes), (controller, as_json, as_csv))
+        return
     problem = problem_of(process, channel, warm, actuation, discount, average)
     memory = None if max_gb is None else int(max_gb * 1e9)
     try:

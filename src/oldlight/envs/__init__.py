@@ -3,6 +3,7 @@
     gym.make("oldlight:oldlight/SensingChain-v0", channel="constant:2")      gym.make_vec("oldlight:oldlight/SensingChain-v0", num_envs=64)
     ImpairedObservation(gym.make("CartPole-v1"), "constant:2+loss:0.2")      AugmentedObservation(env)
     learn_in(env, learner, episodes, seed=0)                                  play(env, policy, episodes, seed=0)
+    GridProcess.from_env(gym.make("CartPole-v1")).controller("constant:3")     # planned on a grid, played on the real one
 
 Importing this package registers the environments.
 """
@@ -18,6 +19,7 @@ if TYPE_CHECKING:
     from oldlight.envs.agents import information, learn_in, play
     from oldlight.envs.augmented_observation import AugmentedObservation, AugmentedVectorObservation
     from oldlight.envs.fixed_length import FixedLength
+    from oldlight.envs.grid import GridProcess
     from oldlight.envs.impaired_observation import ImpairedObservation
     from oldlight.envs.tabular import TabularEnv
     from oldlight.envs.vector import TabularVectorEnv
@@ -26,6 +28,7 @@ _WHERE = {
     "AugmentedObservation": "augmented_observation",
     "AugmentedVectorObservation": "augmented_observation",
     "FixedLength": "fixed_length",
+    "GridProcess": "grid",
     "ImpairedObservation": "impaired_observation",
     "TabularEnv": "tabular",
     "TabularVectorEnv": "vector",
@@ -38,6 +41,7 @@ __all__ = [
     "AugmentedObservation",
     "AugmentedVectorObservation",
     "FixedLength",
+    "GridProcess",
     "ImpairedObservation",
     "TabularEnv",
     "TabularVectorEnv",

@@ -19,7 +19,10 @@ from gymnasium import spaces
 from numpy.typing import NDArray
 
 from oldlight import checks
+from oldlight.control.controller import Controller
 from oldlight.envs.fixed_length import FixedLength
+from oldlight.envs.grid import GridProcess
+from oldlight.envs.grid_play import play_controller
 from oldlight.envs.impaired_observation import ImpairedObservation
 from oldlight.envs.tabular import TabularEnv
 from oldlight.learners.base import LearnerLike, Setting, current_policy
@@ -209,22 +212,31 @@ def learn_in(
 
 
 def play(
-    env: gym.Env[Any, Any], policy: Policy, episodes: int, *, seed: Seed = 0, problem: ImpairedMDP | None = None
+    env: gym.Env[Any, Any],
+    policy: Policy | Controller,
+    episodes: int,
+    *,
+    seed: Seed = 0,
+    problem: ImpairedMDP | None = None,
+    grid: GridProcess | None = None,
 ) -> Floats:
-    """Play a policy in an environment.
+    """Play a policy or a controller in an environment.
 
     Parameters
     ----------
     env : gymnasium.Env
         As `learn_in` takes it.
-    policy : Policy
-        A function of what is known.
+    policy : Policy or Controller
+        A function of what is known; or a controller, which hears what arrives and is asked at every step, in any environment inside
+        `ImpairedObservation` and for as long as its episodes last.
     episodes : int
         How many.
     seed : int, SeedSequence or Generator
         Random seed.
     problem : ImpairedMDP, optional
         That of the environment's own table if None.
+    grid : GridProcess, optional
+        For a controller in a continuous environment: it makes states of observations and actions of choices.
 
     Returns
     -------
@@ -238,16 +250,13 @@ def play(
     >>> ol.envs.play(env, ol.solve(env.problem).policy, 4, seed=0).tolist()
     [1.0, 1.0, 1.0, 1.0]
     """
+    number, K = seed_number(seed), checks.whole("episodes", episodes, least=1)
+    if isinstance(policy, Controller):
+        return play_controller(env, policy, K, number, grid)
     if not hasattr(policy, "probabilities"):
         raise not_a_policy(policy)
-    number = seed_number(seed)
     stage, rng = _Stage(env, problem), np.random.default_rng([number, 1])
-    return np.array(
-        [
-            stage.play(policy, rng, number if k == 0 else None)[0]
-            for k in range(checks.whole("episodes", episodes, least=1))
-        ]
-    )
+    return np.array([stage.play(policy, rng, number if k == 0 else None)[0] for k in range(K)])
 
 
 def _table(env: ImpairedObservation) -> ImpairedMDP:

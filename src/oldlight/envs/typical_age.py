@@ -34,8 +34,8 @@ REVERSIBLE = 1e-12  # rounding of the flow between two modes
 Floats = NDArray[np.float64]
 
 
-def typical_age(sampler: LinkSampler, most: int) -> tuple[int, float]:
-    """(q, share): the smallest q, at most `most`, such that the age is at most q in 99.9 % of the steps of an episode, its end
+def typical_age(sampler: LinkSampler, most: int, share: float = SHARE) -> tuple[int, float]:
+    """(q, share): the smallest q, at most `most`, such that the age is at most q in this share (99.9 %) of the steps of an episode, its end
     included, on average; and the share of the steps in which it is."""
     steps = STEPS if sampler.horizon is None else sampler.horizon
     if sampler.law is None:
@@ -43,7 +43,7 @@ def typical_age(sampler: LinkSampler, most: int) -> tuple[int, float]:
     else:
         law, times = age_law(sampler.law, steps, min(most, steps))
     shares = times @ law / (steps + 1)
-    enough = np.flatnonzero(shares >= SHARE)
+    enough = np.flatnonzero(shares >= share)
     q = int(enough[0]) if len(enough) else len(shares) - 1
     return q, float(min(shares[q], 1.0))
 

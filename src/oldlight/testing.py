@@ -11,13 +11,14 @@ from __future__ import annotations
 import copy
 import tempfile
 from collections.abc import Iterator
+from functools import cache, partial
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from oldlight.learners.base import Setting, current_policy, has_hook
+from oldlight.learners.base import Setting, acts_on_nodes, current_policy, has_hook
 from oldlight.learners.loop import learn
 from oldlight.learners.run import LearningRun
 from oldlight.learners.uniform import UniformRandom
@@ -29,7 +30,9 @@ from oldlight.model.policies import FunctionPolicy, Policy
 from oldlight.model.problem import ImpairedMDP
 from oldlight.planning import solve
 from oldlight.planning.evaluation import evaluate, visits
+from oldlight.planning.link_walk import reached
 from oldlight.simulation.channel_check import check_channel
+from oldlight.simulation.link_episodes import decide
 
 Floats = NDArray[np.float64]
 EPISODES, BEFORE_STOP = 16, 6
@@ -134,14 +137,15 @@ def _small_problem() -> ImpairedMDP:
 def _check_one_policy(learner: Any, problem: ImpairedMDP) -> None:
     """Between two episodes the answers of `act` and of `policy()` are one policy, and nothing is drawn."""
     name, rng = type(learner).__name__, np.random.default_rng(0)
-    layout = Layout.of(problem) if problem.arrival_probability is None else None
+    nodes = acts_on_nodes(learner, problem)
+    layout = None if nodes or problem.arrival_probability is not None else Layout.of(problem)
     learner.start(Setting.of(problem, EPISODES, 0.1, layout), rng)
     for episode in [None, *_episodes(problem, 4)]:
         if episode is not None:
             learner.see(episode)
         state = rng.bit_generator.state
         policy = current_policy(learner, problem.n_actions)
-        for info in _reached(policy, problem):
+        for info in _reached_nodes(policy, problem) if nodes else _reached(policy, problem):
             found = _probabilities(
                 policy.probabilities(info), problem.n_actions, f"{name}: policy().probabilities({info!r})"
             )
@@ -219,12 +223,23 @@ def _episodes(problem: ImpairedMDP, count: int) -> list[Episode]:
 
 def _reached(policy: Policy, problem: ImpairedMDP) -> Iterator[Information]:
     """Every information state where the policy's own actions can lead."""
-    for reached in visits(problem, FunctionPolicy(policy.probabilities, problem.n_actions), MAX_STATES):
-        if reached is None:
+    for found in visits(problem, FunctionPolicy(policy.probabilities, problem.n_actions), MAX_STATES):
+        if found is None:
             raise ValueError(
                 f"{problem!r} has more than {MAX_STATES:,} information states to visit; check on a smaller problem"
             )
-        yield from reached
+        yield from found
+
+
+def _reached_nodes(policy: Policy, problem: ImpairedMDP) -> Iterator[Any]:
+    """The same where the policy is asked with the nodes of the link's automaton."""
+    choose = cache(partial(decide, problem, policy))
+    for found in reached(problem.mdp, problem.automaton, choose, initial=problem.initial, max_states=MAX_STATES):
+        if found is None:
+            raise ValueError(
+                f"{problem!r} has more than {MAX_STATES:,} information states to visit; check on a smaller problem"
+            )
+        yield from (info for info in found if info.h >= problem.actuation)
 
 
 def _probabilities(answer: Any, n_actions: int, where: str) -> Floats:

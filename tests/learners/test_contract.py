@@ -44,6 +44,7 @@ MADE_FOR = {
     "AugmentedQLearning": ("delay",),
     "AugmentedUCBVI": ("delay",),
     "DelayedUCBVI": ("delay",),
+    "LinkLearner": ("delay", "loss", "both"),  # and every other link: test_link_learner.py
     "LossUCBVI": ("loss",),
     "MemorylessQLearning": ("delay", "loss", "both"),
     "MemorylessUCBVI": ("delay", "loss", "both"),
@@ -62,6 +63,12 @@ VARIANTS: dict[str, list[dict[str, Any]]] = {  # besides the defaults
         {"law": "estimated"},
         {"rewards": "estimated"},
         {"c": 1.0, "clip": "H", "law": "estimated", "bonus": "hoeffding"},
+    ],
+    "LinkLearner": [
+        {"optimism": "bernstein", "pooled": True},
+        {"optimism": "posterior", "draws": 3},
+        {"pooled": "auto", "rewards": "estimated"},
+        {"hidden_steps": 3, "optimism": "hoeffding"},
     ],
     "LossUCBVI": [{"replan": "greedy"}, {"clip": "H"}],
     "MemorylessQLearning": [{"aligned": True}],

@@ -4,6 +4,7 @@ from oldlight.learners.augmented_q_learning import AugmentedQLearning
 from oldlight.learners.augmented_ucbvi import AugmentedUCBVI
 from oldlight.learners.base import Learner, Setting
 from oldlight.learners.delayed_ucbvi import DelayedUCBVI
+from oldlight.learners.link_learner import LinkLearner
 from oldlight.learners.loop import learn, learn_seeds
 from oldlight.learners.loss_ucbvi import LossUCBVI
 from oldlight.learners.memoryless import MemorylessQLearning, MemorylessUCBVI
@@ -20,6 +21,7 @@ __all__ = [
     "Episode",
     "Learner",
     "LearningRun",
+    "LinkLearner",
     "LossUCBVI",
     "MemorylessQLearning",
     "MemorylessUCBVI",

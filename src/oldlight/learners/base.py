@@ -24,6 +24,7 @@ from numpy.typing import NDArray
 from oldlight import checks
 from oldlight.model.channels import Channel
 from oldlight.model.channels.delay_law import DelayLaw
+from oldlight.model.channels.without_law import no_delay_law
 from oldlight.model.episode import Episode
 from oldlight.model.information import Information, Layout
 from oldlight.model.policies import FunctionPolicy, Policy
@@ -49,7 +50,7 @@ class Setting:
     initial : ndarray, shape (S,)
         Distribution of the first state.
     channel, law, arrival_probability
-        Those of the problem. A learner that estimates the delay law may use its support: which delays can occur at all.
+        Those of the problem; a channel without a delay law refuses whatever is asked of `law`, and the learner is asked with `LinkInformation`. A learner that estimates the delay law may use its support: which delays can occur at all.
     warmup, actuation, pending
         Those of the problem.
     stationary : bool
@@ -95,7 +96,7 @@ class Setting:
         mdp = problem.mdp
         return cls(
             problem.horizon, problem.n_states, problem.n_actions, np.array(mdp.rewards), np.array(problem.initial),
-            problem.channel, problem.law, problem.arrival_probability, problem.warmup, problem.actuation, problem.pending,
+            problem.channel, *_law_of(problem), problem.warmup, problem.actuation, problem.pending,
             mdp.stationary_transitions, episodes, failure, layout,
         )  # fmt: skip
 
@@ -107,6 +108,25 @@ class Setting:
     def log_term(self) -> float:
         """ι = log(S·A·H·K/γ)."""
         return float(np.log(self.n_states * self.n_actions * self.horizon * self.episodes / self.failure))
+
+
+class _NoLaw:
+    """Stands for the delay law of a channel that has none: whatever needs it is refused by name."""
+
+    def __init__(self, channel: Channel) -> None:
+        self._channel = channel
+
+    def __getattr__(self, name: str) -> Any:
+        if name.startswith("__"):
+            raise AttributeError(name)
+        raise no_delay_law(self._channel)
+
+
+def _law_of(problem: ImpairedMDP) -> tuple[Any, Floats | None]:
+    """The delay law, or what refuses in its place, and the arrival probabilities."""
+    if problem.has_delay_law:
+        return problem.law, problem.arrival_probability
+    return _NoLaw(problem.channel), None
 
 
 class LearnerLike(Protocol):
@@ -199,6 +219,12 @@ def has_hook(learner: Any, name: str) -> bool:
     """Has the learner this optional method, by itself or from a class other than `Learner`?"""
     found: Any = getattr(learner, name, None)
     return found is not None and getattr(found, "__func__", None) is not getattr(Learner, name)
+
+
+def acts_on_nodes(learner: Any, problem: ImpairedMDP) -> bool:
+    """Is the learner asked with `LinkInformation`, nodes of the link's automaton? Always behind a channel without a delay law, else if it says so."""
+    asked: Any = getattr(learner, "acts_on_nodes", None)
+    return not problem.has_delay_law or (asked is not None and bool(asked(problem)))
 
 
 def current_policy(learner: Any, n_actions: int) -> Policy:

@@ -19,20 +19,20 @@ from oldlight.learners.run import LearningRun
 from oldlight.model.episode import Episode
 from oldlight.model.policies import Policy
 from oldlight.model.problem import ImpairedMDP
-from oldlight.simulation import CHUNK, Draws, World
+from oldlight.simulation import CHUNK
 
 
 class EpisodeLoop:
-    """The episodes of one run."""
+    """The episodes of one run, in a `World`, or in a `LinkWorld` where the learner acts on the nodes of a link."""
 
-    def __init__(self, world: World, learner: Any, evaluator: PolicyEvaluator, run: LearningRun) -> None:
+    def __init__(self, world: Any, learner: Any, evaluator: PolicyEvaluator, run: LearningRun) -> None:
         self.world, self.learner, self.evaluator, self.run = world, learner, evaluator, run
         self._plays_itself = has_hook(learner, "play_episode")  # in compiled code of its own
         self._plays_blocks = plays_blocks(learner)
         self._length = 1  # episodes of the next block
         self._played: Policy | None = None  # the policy that `_player` plays
         self._player: Any = None
-        self._chunk, self._draws = -1, None  # type: int, Draws | None
+        self._chunk, self._draws = -1, None  # type: int, Any
 
     def some(self) -> None:
         """The next episode, or the next block of them."""
@@ -105,13 +105,13 @@ class EpisodeLoop:
         run.seconds[k] = time.perf_counter() - began - evaluation
         run.done = k + 1
 
-    def _random_numbers(self, k: int) -> Draws:
+    def _random_numbers(self, k: int) -> Any:
         """Those of the chunk of episodes that episode k belongs to."""
         if self._draws is None or k // CHUNK != self._chunk:
             self._chunk, self._draws = k // CHUNK, self.world.draw(self.run.seed, k // CHUNK)
         return self._draws
 
-    def _play(self, policy: Policy | None, draws: Draws) -> tuple[Any, ...]:
+    def _play(self, policy: Policy | None, draws: Any) -> tuple[Any, ...]:
         """Returns, states, actions and arrivals of one played episode."""
         if self._plays_itself:
             played: tuple[Any, ...] = self.learner.play_episode(self.world, draws)
@@ -127,8 +127,8 @@ def _episode(problem: ImpairedMDP, states: Any, actions: Any, arrivals: Any) -> 
     warmup, H = problem.warmup, problem.horizon
     paid = np.zeros(warmup + H)
     paid[warmup:] = problem.mdp.rewards[_steps(H), states[warmup:], actions[warmup:]]
-    if problem.loss is not None:
-        lost = arrivals == -1
+    lost = arrivals == -1
+    if lost.any():
         states, paid[lost] = np.where(lost, -1, states), np.nan
     return Episode(states.astype(np.int64), actions.astype(np.int64), arrivals.astype(np.int64), paid, warmup)
 

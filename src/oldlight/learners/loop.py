@@ -27,7 +27,7 @@ from typing import Any, Literal
 import numpy as np
 
 from oldlight import checks
-from oldlight.learners.base import LearnerLike, Setting, has_hook
+from oldlight.learners.base import LearnerLike, Setting, acts_on_nodes, has_hook
 from oldlight.learners.checkpoint import Checkpoint
 from oldlight.learners.episode_loop import EpisodeLoop
 from oldlight.learners.policy_evaluator import PolicyEvaluator, best_by_start
@@ -37,6 +37,7 @@ from oldlight.planning import solve
 from oldlight.progress import progress_bar
 from oldlight.random_streams import Seed, seed_number
 from oldlight.simulation import World
+from oldlight.simulation.link_world import LinkWorld
 from oldlight.workers import Pool
 
 Progress = bool | Callable[[int, int], None] | None
@@ -108,7 +109,8 @@ def learn(
     checks.whole("every", every, least=1)
     gamma = _failure(failure)
     optimum = _optimum(problem, None) if best is None else checks.real("best", best)
-    world, evaluator = World(problem), PolicyEvaluator(problem, evaluate, seed, by_start)
+    world = LinkWorld(problem) if acts_on_nodes(learner, problem) else World(problem)
+    evaluator = PolicyEvaluator(problem, evaluate, seed, by_start)
     rng = np.random.Generator(np.random.PCG64(np.random.SeedSequence(seed, spawn_key=(0, 3))))
     learner.start(Setting.of(problem, K, gamma, world.layout), rng)
     known = best_by_start(problem) if by_start else None

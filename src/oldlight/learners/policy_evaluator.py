@@ -26,8 +26,10 @@ from oldlight.planning import solve
 from oldlight.planning.delay import DelayModel, Induction, Stage
 from oldlight.planning.delay import by_start as values_by_start
 from oldlight.planning.evaluation import MAX_STATES, Evaluation, evaluate, play
+from oldlight.planning.group_walk import group_value
 from oldlight.planning.loss import blackout_values
 from oldlight.planning.table_values import TableValues
+from oldlight.simulation.link_episodes import by_automaton
 
 Floats = NDArray[np.float64]
 QUESTIONS = 10_000  # how often a policy is asked for one value, by a walk or in play
@@ -45,13 +47,14 @@ class PolicyEvaluator:
         self._last: Policy | None = None
         self._tables: TableValues | None = None  # made with the first table
         self._value = (np.nan, 0.0)
-        self._model = DelayModel.of(problem) if problem.arrival_probability is None else None
+        lossless = problem.has_delay_law and problem.arrival_probability is None
+        self._model = DelayModel.of(problem) if lossless else None
         self._by_start = by_start
         self.starts = np.full(problem.n_states, np.nan)  # the value per first state, with by_start
         H, S, A = problem.horizon, problem.n_states, problem.n_actions
         self._episodes = max(100, QUESTIONS // H)
-        self._max_states = MAX_STATES
-        if problem.arrival_probability is not None and problem.law.constant is not None:
+        self._max_states = MAX_STATES if problem.has_delay_law else 5 * QUESTIONS
+        if problem.has_delay_law and problem.arrival_probability is not None and problem.law.constant is not None:
             certain = S * A**problem.law.constant * H * (H + 1) // 2 + H  # reached by a policy that does not randomise
             self._max_states = min(max(QUESTIONS, certain), MAX_STATES)
 
@@ -114,6 +117,11 @@ class PolicyEvaluator:
         return found.value, max(found.half_width, wide)
 
     def _evaluate(self, problem: ImpairedMDP, policy: Policy, seed: int) -> Evaluation:
+        if by_automaton(problem, policy):
+            walked = group_value(problem, policy, max_states=self._max_states)
+            if walked is None:
+                return play(problem, policy, self._episodes, seed)
+            return Evaluation(walked[0], True, 0.0, "walk forward", walked[1])
         return evaluate(problem, policy, max_states=self._max_states, episodes=self._episodes, seed=seed)
 
     def _follow(self, given: Any, mix: Floats | None) -> Stage:
@@ -148,8 +156,10 @@ def _from_state(problem: ImpairedMDP, s: int) -> ImpairedMDP:
 
 def best_by_start(problem: ImpairedMDP) -> Floats:
     """max_π V^π(s) for each first state s: one plan where it is seen at once, else one plan for each."""
-    at_once = problem.law.first[0] == 1.0 and (
-        problem.arrival_probability is None or problem.arrival_probability[0] == 1.0
+    at_once = (
+        problem.has_delay_law
+        and problem.law.first[0] == 1.0
+        and (problem.arrival_probability is None or problem.arrival_probability[0] == 1.0)
     )
     if problem.warmup or at_once:
         found = solve(problem).value_by_start

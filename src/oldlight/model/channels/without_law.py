@@ -17,9 +17,9 @@ if TYPE_CHECKING:
 def no_delay_law(channel: Channel) -> ValueError:
     """The error for what needs observations in order, at most one a step."""
     return ValueError(
-        f"{channel!r} has no delay law (observations in order, at most one a step), which learners and explicit models need: "
-        "take a delay channel, Loss, or Lossy(ConstantDelay(d), rate=...). Plans, simulations, environments, controllers and the testbed "
-        "work behind this channel too"
+        f"{channel!r} has no delay law (observations in order, at most one a step), which most learners and explicit models need: "
+        "take a delay channel, Loss, or Lossy(ConstantDelay(d), rate=...). Plans, simulations, learners.LinkLearner, environments, "
+        "controllers and the testbed work behind this channel too"
     )
 
 

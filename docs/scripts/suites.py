@@ -1,0 +1,110 @@
+"""Tables and profile of a suite of learners, from the folder of results that `oldlight run` made.
+
+    oldlight run docs/studies/suite_tuning.toml --trust
+    python docs/scripts/suites.py runs/suite_tuning [--into docs/paper]
+
+A *problem* is a process behind a link, with its number of episodes. The regret of a learner there is the mean over the seeds of its last cumulative regret;
+its score is that over the least regret of any learner on the same problem, so 1 is the best. Over the problems that a learner is made for: the
+geometric mean of its scores, the worst one, and how many problems these are. The profile draws, for each learner, the share of *all* problems on which
+its score is at most x: what a learner is not made for counts as missed. A regret below a thousandth of the best value counts as that much, so that
+nothing is divided by (nearly) nothing. A study that is not finished is shown as far as it is: problems on which all learners of their block are
+done.
+"""
+
+from __future__ import annotations
+
+import argparse
+from collections.abc import Iterable, Mapping
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from oldlight.studies import Result, results
+
+Problem = tuple[str, str, str]
+LEAST = 1e-3  # of the best value
+
+
+def regrets(found: Iterable[Result]) -> dict[Problem, dict[str, float]]:
+    """[problem][learner]: the mean over the seeds of the last regret."""
+    each: dict[Problem, dict[str, list[float]]] = {}
+    for result in found:
+        if result.kind != "learner":
+            continue
+        run, problem = result.run, (result.block, result.instance, result.channel)
+        regret = max(float(run.regret[-1]), LEAST * abs(run.best))
+        each.setdefault(problem, {}).setdefault(result.label, []).append(regret)
+    return {
+        problem: {label: float(np.mean(row)) for label, row in learners.items()} for problem, learners in each.items()
+    }
+
+
+def scores(regret: Mapping[Problem, Mapping[str, float]]) -> dict[Problem, dict[str, float]]:
+    """[problem][learner]: the regret over the least one there."""
+    return {p: {name: x / min(row.values()) for name, x in row.items()} for p, row in regret.items()}
+
+
+def summary(score: Mapping[Problem, Mapping[str, float]]) -> list[tuple[str, float, float, int]]:
+    """(learner, geometric mean, worst, problems), best mean first; learners made for most problems first of all."""
+    names = list(dict.fromkeys(name for row in score.values() for name in row))
+    rows = []
+    for name in names:
+        mine = [row[name] for row in score.values() if name in row]
+        rows.append((name, float(np.exp(np.mean(np.log(mine)))), max(mine), len(mine)))
+    return sorted(rows, key=lambda row: (-row[3], row[1]))
+
+
+def profile(score: Mapping[Problem, Mapping[str, float]], name: str, factors: Any) -> Any:
+    """The share of all problems on which the learner's score is at most each factor."""
+    mine = np.array([row.get(name, np.inf) for row in score.values()])
+    return (mine[None, :] <= np.asarray(factors)[:, None]).mean(axis=1)
+
+
+def table(score: Mapping[Problem, Mapping[str, float]], regret: Mapping[Problem, Mapping[str, float]]) -> str:
+    """Two tables in Markdown: learners, and problems with their best learner."""
+    lines = ["| learner | mean score | worst | problems |", "|---|---|---|---|"]
+    lines += [f"| {name} | {mean:.2f} | {worst:.1f} | {n} |" for name, mean, worst, n in summary(score)]
+    lines += ["", "| link | process | best learner | regret |", "|---|---|---|---|"]
+    for (block, instance, channel), row in regret.items():
+        best = min(row, key=row.__getitem__)
+        lines.append(f"| {block} ({channel}) | {instance} | {best} | {row[best]:.4g} |")
+    return "\n".join(lines)
+
+
+def draw(score: Mapping[Problem, Mapping[str, float]], path: Path, shown: int = 8) -> None:
+    """The profile of the learners that are made for most problems and have the best means."""
+    from matplotlib.figure import Figure
+
+    figure = Figure(figsize=(7, 4), layout="constrained")
+    ax = figure.subplots()
+    factors = np.geomspace(1.0, 20.0, 200)
+    areas = {name: float(profile(score, name, factors).mean()) for name, *_ in summary(score)}
+    for name in sorted(areas, key=areas.__getitem__, reverse=True)[:shown]:
+        ax.step(factors, profile(score, name, factors), where="post", label=name)
+    ax.set_xscale("log")
+    ax.set_xlabel("regret over the best learner's")
+    ax.set_ylabel("share of the problems")
+    ax.set_ylim(0, 1.02)
+    ax.legend(frameon=False, fontsize="small")
+    figure.savefig(path, metadata={"Date": None})
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description="Tables and profile of a suite of learners.")
+    parser.add_argument("folder", type=Path, help="the folder of results that `oldlight run` made")
+    parser.add_argument("--into", type=Path, help="write NAME.md and NAME.svg here, not to the terminal")
+    given = parser.parse_args()
+    regret = regrets(results(given.folder))
+    most = {block: max(len(row) for p, row in regret.items() if p[0] == block) for block, *_ in regret}
+    regret = {p: row for p, row in regret.items() if len(row) == most[p[0]]}
+    score = scores(regret)
+    print(table(score, regret))
+    if given.into is not None:
+        given.into.mkdir(parents=True, exist_ok=True)
+        (given.into / f"{given.folder.name}.md").write_text(table(score, regret) + "\n", encoding="utf-8")
+        draw(score, given.into / f"{given.folder.name}.svg")
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,122 @@
+"""The plan of a learner for an estimated process behind a link, and its policy on the true problem.
+
+The estimated process may have one state more than the true one (`learners.optimistic_model`), which is never seen: its entries are left out of tables, and the
+policies of nodes are asked about the others only. Behind a delay alone whose law is known the plan is a table of the true problem's layout; else it is a
+`LinkPolicy`, whose nodes are those of the true link, or, for an estimated one, found from the age.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from oldlight.learners.base import Setting
+from oldlight.learners.link_counts import AgeCounts
+from oldlight.learners.optimistic_model import Estimated
+from oldlight.model.channels import Channel, StochasticDelay
+from oldlight.model.channels.automaton import ChannelAutomaton
+from oldlight.model.information import Information, Layout
+from oldlight.model.link_information import LinkInformation, PolicyOfNodes
+from oldlight.model.link_policy import LinkPolicy
+from oldlight.model.mdp import TabularMDP
+from oldlight.model.policies import Policy, TablePolicy
+from oldlight.model.problem import ImpairedMDP, WarmStart
+from oldlight.planning import solve
+from oldlight.planning.link_plan import LinkPlan
+
+Floats = NDArray[np.float64]
+OPTIONS = 2_000  # that a search may try for one plan
+
+
+def needs_nodes(channel: Channel, law: str) -> bool:
+    """Is a plan behind this channel one of nodes? All but those behind a delay alone whose law is known."""
+    return not channel.has_delay_law or channel.loss is not None or law == "estimated"
+
+
+class LearntPolicy(PolicyOfNodes):
+    """A plan's `LinkPolicy`, asked with what is known of the true problem; ages: the estimated link, if it is one."""
+
+    def __init__(self, plan: LinkPolicy, setting: Setting, ages: AgeCounts | None) -> None:
+        self.plan, self.ages = plan, ages
+        self.sizes = (setting.horizon, setting.n_states, setting.n_actions)
+
+    def action(self, info: Any) -> int:
+        """The action at `info`."""
+        if self.ages is not None:
+            known = LinkInformation(info.h, self.ages.node(info.h, info.t), info.t, info.state, tuple(info.queue))
+        else:
+            known = self.plan.of_node(info) if isinstance(info, Information) else info
+        return self.plan(known)
+
+    def probabilities(self, info: Any) -> Floats:
+        return np.asarray(np.eye(self.sizes[2])[self.action(info)])
+
+    def fits(self, problem: ImpairedMDP) -> bool:
+        return self.sizes == (problem.horizon, problem.n_states, problem.n_actions)
+
+    def __repr__(self) -> str:
+        H, S, A = self.sizes
+        return f"LearntPolicy(H={H}, S={S}, A={A})"
+
+
+class LearntPlan:
+    """Plans for estimated processes behind the channel of a setting."""
+
+    def __init__(self, setting: Setting, law: str, tolerance: float) -> None:
+        self.setting = setting
+        self.nodes = needs_nodes(setting.channel, law)
+        self.tolerance = tolerance * float(setting.rewards.max(axis=(1, 2)).sum())
+        if not self.nodes:
+            return
+        if setting.warmup:
+            raise ValueError(
+                f'LinkLearner(law="estimated") has no chain of ages for a warm start behind {setting.channel!r}; use law="known"'
+            )
+        self.automaton = setting.channel.automaton(setting.horizon).shifted(setting.actuation)
+
+    def plan(self, model: Estimated, link: ChannelAutomaton | None, ages: AgeCounts | None) -> tuple[Policy, float]:
+        """The policy for `model` behind the link (the known one if None), and its value there."""
+        setting, S = self.setting, model.rewards.shape[1]
+        initial = np.zeros(S)
+        initial[: setting.n_states] = setting.initial
+        P = model.transitions[0] if len(model.transitions) == 1 else model.transitions
+        mdp = TabularMDP(P, model.rewards, horizon=setting.horizon, initial=initial)
+        if not self.nodes:
+            return self._table(mdp)
+        plan = LinkPlan(mdp, self.automaton if link is None else link, pending=setting.pending[: setting.horizon])
+        plan.run(self.tolerance, options=OPTIONS)
+        return LearntPolicy(plan.policy, setting, ages), plan.upper
+
+    def _table(self, mdp: TabularMDP) -> tuple[Policy, float]:
+        """The plan behind a delay alone, as a table of the true problem's layout."""
+        setting, extra = self.setting, mdp.n_states - self.setting.n_states
+        channel: Any = setting.channel
+        law = channel.delay.law(setting.horizon, setting.n_states, setting.n_actions)
+        if (
+            extra and law.interarrival.shape[1] > 1
+        ):  # the law depends on the state; that of the added one does not matter
+            padded = np.concatenate([law.interarrival, law.interarrival[:, :extra]], axis=1)
+            channel = StochasticDelay(padded, first=law.first)
+        start = WarmStart() if setting.warmup else None
+        problem = ImpairedMDP(mdp, channel, start=start, actuation=setting.actuation, pending=setting.pending)
+        found = solve(problem, progress=False)
+        assert setting.layout is not None
+        assert isinstance(found.policy, TablePolicy)
+        assert found.value_by_start is not None
+        value = float(setting.initial @ found.value_by_start[: setting.n_states])
+        return TablePolicy.trusted(setting.layout, _kept(found.policy, setting.layout)), value
+
+
+def _kept(made: TablePolicy, layout: Layout) -> NDArray[Any]:
+    """The entries of the states that `layout` has, from a table with more."""
+    assert made.actions is not None
+    S, A, more = layout.n_states, layout.n_actions, made.layout
+    out = np.empty(layout.size, dtype=made.actions.dtype)
+    for h, m, waited in np.argwhere(layout.offset >= 0).tolist():
+        here, there, entries = layout.offset[h, m, waited], more.offset[h, m, waited], A**m
+        out[here : here + S * entries] = made.actions[there : there + S * entries]
+    for h in np.flatnonzero(layout.root >= 0).tolist():
+        out[layout.root[h] : layout.root[h] + A**h] = made.actions[more.root[h] : more.root[h] + A**h]
+    return out

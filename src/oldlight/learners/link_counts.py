@@ -1,0 +1,188 @@
+"""What episodes behind any link reveal: one-step transitions of the process, rewards, and the ages of the link, each counted by itself.
+
+After an episode every message that was not lost is known, with its arrival time. So
+
+    N_t(s, a, s2)     += 1   for each t with s_t and s_{t+1} both revealed,
+    rewards           += r   for each revealed step,
+    L_m(k)            += 1   for each tick h → h + 1 from age m to age k (k = m + 1: nothing newer), and R_h(k) likewise while nothing has been seen.
+
+The link does not depend on the process, so its counts are put together over everything else: a row of ages is learnt at the rate at which its age is met.
+What is counted is an *age chain*. For packets, FIFO, renewal loss, constant delays and periodic sensing it is the law itself; of a link with hidden modes, or whose
+waiting has a memory of its own, it is the best that the age alone can tell. Which ages can follow which (the support) is taken from the channel, as
+`DelayedUCBVI(law="estimated")` does.
+
+**Steps before step 0** (a warm start) have the transitions of step 0 and are counted there.
+
+**Pairs that share their counts** (`pooled="auto"`). Let all N_t(s, a, ·) be draws from one law p. Then for each p the ratio
+
+    Π_t DM(N_t(s, a, ·)) / Π_s2 p(s2)^{N(s, a, s2)},      DM(n) the probability of these draws under a law from a Dirichlet with parameters 1/S,
+
+is a martingale that begins at 1, whatever decides when the pair is visited. At the largest likelihood, p = p̂, it is smaller still, so that by Ville's
+inequality it ever exceeds S·A/γ for one of the S·A pairs with probability at most γ. A pair whose ratio exceeds that is split: from then on each of its steps
+has its own counts. A difference that is too small for the test stays: see docs/learning.md for what that can cost.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from oldlight.learners.base import Setting
+from oldlight.model.channels.automaton import NOTHING_NEWER, ChannelAutomaton, Tick
+from oldlight.model.episode import Episode
+
+Floats = NDArray[np.float64]
+Ints = NDArray[np.int64]
+MORE_AGES = 6  # beyond the longest delay, ages that have a row of their own
+
+
+class LinkCounts:
+    """Counts of the process, axes [t, s, a, s2], t = 0..H−1, and of the rewards."""
+
+    def __init__(self, setting: Setting, pooled: bool | str) -> None:
+        if pooled is True and not setting.stationary:
+            raise ValueError(
+                "pooled counts are for stationary transitions; this process has one law per step: pooled=False"
+            )
+        H, S, A = setting.horizon, setting.n_states, setting.n_actions
+        self.setting, self.pooled = setting, pooled
+        self.number = np.zeros((H, S, A, S))
+        self.hidden = np.zeros((1, S, A, S))  # expected transitions between observations several steps apart
+        self.paid, self.paid_times = np.zeros((H, S, A)), np.zeros((H, S, A))
+        self.split = np.full((S, A), pooled is False)
+        self.episodes = 0
+
+    def add(self, episode: Episode) -> None:
+        """Count one episode."""
+        warmup, s, a = episode.warmup, episode.states, episode.actions
+        self.episodes += 1
+        both = np.flatnonzero((s[:-1] >= 0) & (s[1:] >= 0))
+        np.add.at(self.number, (np.maximum(both - warmup, 0), s[both], a[both], s[both + 1]), 1.0)
+        seen = np.flatnonzero(s >= 0)
+        seen = seen[seen >= warmup]
+        place = (seen - warmup, s[seen], a[seen])
+        np.add.at(self.paid, place, episode.rewards[seen])
+        np.add.at(self.paid_times, place, 1.0)
+
+    @property
+    def visits(self) -> Floats:
+        """How often each pair was counted where its estimate comes from, [t or one, s, a]."""
+        return np.asarray(self.by_step().sum(axis=3))
+
+    def by_step(self) -> Floats:
+        """The counts that each step's estimate is made of, [t, s, a, s2]; one t where all pairs share theirs."""
+        if self.pooled is False:
+            return self.number + self.hidden if self.hidden.any() else self.number
+        together = self.number.sum(axis=0, keepdims=True) + self.hidden.sum(axis=0, keepdims=True)
+        if not self.split.any():
+            return np.asarray(together)
+        return np.where(self.split[None, :, :, None], self.number, together)
+
+    def test(self, level: float) -> bool:
+        """Split the pairs whose steps differ (see the module's text); was there a new one?"""
+        if self.pooled != "auto":
+            return False
+        found = log_evidence(self.number) > np.log(self.split.size / level)
+        new = bool((found & ~self.split).any())
+        self.split |= found
+        return new
+
+    def state(self) -> dict[str, Any]:
+        names = ("number", "hidden", "paid", "paid_times", "split", "episodes")
+        return {f"counts.{name}": np.array(getattr(self, name)) for name in names}
+
+    def restore(self, state: dict[str, Any]) -> None:
+        for key, value in state.items():
+            if key == "counts.episodes":
+                self.episodes = int(value)
+            elif key.startswith("counts."):
+                setattr(self, key.removeprefix("counts."), np.array(value))
+
+
+def log_evidence(number: Floats) -> Floats:
+    """The logarithm of the ratio of the module's text for each pair, from counts [t, s, a, s2]: evidence that its steps differ."""
+    from scipy.special import gammaln, xlogy
+
+    S = number.shape[3]
+    steps = number.sum(axis=3)
+    each = gammaln(1.0) - gammaln(steps + 1.0) + (gammaln(number + 1 / S) - gammaln(1 / S)).sum(axis=3)
+    together = number.sum(axis=0)
+    total = together.sum(axis=2)
+    likelihood = xlogy(together, together).sum(axis=2) - xlogy(total, total)
+    return np.asarray(each.sum(axis=0) - likelihood)
+
+
+class AgeCounts:
+    """Counts of the link's ages, and the automaton that they make. Nodes: ("age", m), ages beyond the last row together, and ("nothing", h)."""
+
+    def __init__(self, link: ChannelAutomaton) -> None:
+        """link: that of the problem, late actions included; only its support is used."""
+        H = link.horizon
+        self.horizon, self.last = H, max(min(link.longest + MORE_AGES, H - 1), 0)
+        self.possible, self.root_possible = _support(link, self.last)
+        self.rows = np.zeros((self.last + 1, H + 2))
+        self.roots = np.zeros((H, H + 2))  # [h]: from time h − 1 to h, nothing seen before
+
+    def add(self, episode: Episode) -> None:
+        """Count the ticks of one episode."""
+        H, arrivals = self.horizon, episode.arrivals[episode.warmup :]
+        before, step = -1, np.arange(H)
+        for h in range(H):
+            visible = step[(arrivals >= 0) & (arrivals <= h) & (step <= h)]
+            newest = int(visible[-1]) if len(visible) else -1
+            column = h - newest if newest > before else H + 1
+            if before < 0:
+                self.roots[h, column] += 1
+            else:
+                self.rows[min(h - 1 - before, self.last), column] += 1
+            before = newest
+
+    def automaton(self) -> ChannelAutomaton:
+        """The estimated link: the counts, with one more tick shared among all that can be."""
+
+        def row(name: Any) -> list[Tick]:
+            kind, i = name
+            if kind == "nothing":
+                law = _law(self.roots[i + 1], self.root_possible[i + 1])
+                return [(p, ("nothing", i + 1) if k < 0 else ("age", min(k, self.last)), k) for k, p in law]
+            law = _law(self.rows[i], self.possible[i])
+            return [(p, ("age", min(i + 1 if k < 0 else k, self.last)), k) for k, p in law]
+
+        start = _law(self.roots[0], self.root_possible[0])
+        begin: list[Tick] = [(p, ("nothing", 0) if k < 0 else ("age", 0), k) for k, p in start]
+        return ChannelAutomaton.explore(begin, row, self.horizon)
+
+    def node(self, h: int, t: int | None) -> Any:
+        """The node of this automaton where the newest visible step is t."""
+        return ("nothing", h) if t is None else ("age", min(h - t, self.last))
+
+    def state(self) -> dict[str, Any]:
+        return {"ages.rows": self.rows, "ages.roots": self.roots}
+
+    def restore(self, state: dict[str, Any]) -> None:
+        self.rows[:], self.roots[:] = state["ages.rows"], state["ages.roots"]
+
+
+def _law(counts: Floats, possible: list[int]) -> list[tuple[int, float]]:
+    """(age or NOTHING_NEWER, probability) for all that can be."""
+    n = np.array([counts[k] if k >= 0 else counts[-1] for k in possible]) + 1.0 / len(possible)
+    return list(zip(possible, (n / n.sum()).tolist(), strict=True))
+
+
+def _support(link: ChannelAutomaton, last: int) -> tuple[list[list[int]], list[list[int]]]:
+    """Which ages (or NOTHING_NEWER) can follow each age, and at each time while nothing has been seen; never empty."""
+    H = link.horizon
+    rows: list[set[int]] = [set() for _ in range(last + 1)]
+    roots: list[set[int]] = [set() for _ in range(H)]
+    at: set[tuple[int, int | None]] = {(-1, None)}
+    for h in range(H):
+        following: set[tuple[int, int | None]] = set()
+        for n, m in at:
+            for _, target, age in link.row(n):
+                (roots[h] if m is None else rows[min(m, last)]).add(age)
+                nothing = age == NOTHING_NEWER
+                following.add((target, (None if m is None else m + 1) if nothing else age))
+        at = following
+    return [sorted(row) or [NOTHING_NEWER] for row in rows], [sorted(row) or [NOTHING_NEWER] for row in roots]

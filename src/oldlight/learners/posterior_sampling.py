@@ -48,6 +48,8 @@ class PosteriorSampling(Learner):
     20
     """
 
+    _policy: Policy
+
     def __init__(self, *, prior: float | None = None, pooled: bool = False) -> None:
         self.prior = None if prior is None else checks.positive("prior", prior)
         self.pooled = pooled
@@ -125,7 +127,7 @@ class PosteriorSampling(Learner):
 
             draw_process(self.counts.arrays(), float(self.alpha), self.rng, self.model.weight)
             self.estimate = self.tables.sweep(self.model, self.rng)
-            self._policy: Policy = self.tables.policy()
+            self._policy = self.tables.policy()
             return
         self._plan_for(self._draw(self.number.astype(np.float64)))
 

@@ -8,7 +8,7 @@ import pytest
 import oldlight as ol
 from conftest import random_mdp
 from oldlight.planning import heuristics
-from oldlight.planning.ladder import Rung
+from oldlight.planning.ladder import Rung, rung
 from oracle import random_law
 from test_numbers import late_after_the_first
 
@@ -81,6 +81,21 @@ def test_the_bounds_contain_the_optimum(seed: int) -> None:
     top = Rung(problem, longest)  # the whole delay: the ladder's policy is the optimal one, and its bound the optimum
     assert top.upper == pytest.approx(best.value, abs=TOLERANCE)
     assert float(ol.evaluate(problem, ol.FunctionPolicy(top.choose, 2))) == pytest.approx(best.value, abs=TOLERANCE)
+
+
+@pytest.mark.parametrize("seed", range(8))
+def test_a_rung_asked_for_many_at_once_is_the_rung_asked_one_by_one(seed: int) -> None:
+    rng = np.random.default_rng([seed, 52])
+    mdp = random_mdp(rng, 4, 3, 5, stationary=bool(seed % 2), sparse=bool(seed % 3 == 0))
+    channels: list[ol.DelayChannel] = [ol.ConstantDelay(3), ol.GeometricDelay(0.4, first="same")]
+    warm = seed % 4 == 0
+    problem = ol.ImpairedMDP(mdp, channels[int(not warm and seed % 2)], start="warm" if warm else None)
+    for k in range(3):
+        plan, policy = rung(problem, k)
+        alone = ol.FunctionPolicy(plan.choose, 3)
+        assert ol.evaluate(problem, policy) == ol.evaluate(problem, alone)
+        together, apart = (ol.simulate(problem, one, 40, seed=seed, record=True) for one in (policy, alone))
+        np.testing.assert_array_equal(together.actions, apart.actions)
 
 
 def test_sampled_lower_bound_says_so(monkeypatch: pytest.MonkeyPatch) -> None:

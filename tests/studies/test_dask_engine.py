@@ -107,6 +107,19 @@ def test_workers_that_cannot_reach_the_folder_send_their_results(
     assert numbers(tmp_path / "runs") == undisturbed(keys, tmp_path)
 
 
+def test_a_cell_whose_tables_are_in_files(scheduler: tuple[str, list[Any]], tmp_path: Path) -> None:
+    """A study names the scratch folder, one that every machine of the cluster has; the numbers are those of memory."""
+    planned = {}
+    for name, options in {"memory": {}, "files": {"scratch": str(tmp_path), "max_bytes": 1}}.items():
+        keys = KEYS | {"learners": None, "tasks": [{"name": "solve", **options}], "seeds": 1}
+        state = run_study(load_study(keys), tmp_path / name, engine="dask", scheduler=scheduler[0], progress=False)
+        assert state.complete, state.failed
+        planned[name] = [(r.scalars["value"], r.scalars["lower"], r.scalars["upper"]) for r in results(tmp_path / name)]
+    assert planned["files"] == planned["memory"]
+    with pytest.raises(ValueError, match="scratch: nowhere does not exist"):
+        load_study(KEYS | {"tasks": [{"name": "solve", "scratch": "nowhere"}]}).check()
+
+
 def test_a_failure_on_a_cluster_is_recorded(
     scheduler: tuple[str, list[Any]], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

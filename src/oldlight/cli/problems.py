@@ -50,6 +50,7 @@ def plan(
     depth: Annotated[int | None, typer.Option(min=0, help="Long delays: remember only this many actions; bounds on both sides.")] = None,
     seconds: Annotated[float | None, typer.Option(min=1e-9, help="Packets, ages, bursts: stop closing the gap between the bounds after this time.")] = None,
     max_gb: Annotated[float | None, typer.Option(min=1e-9, help="Memory the plan may take; refused beforehand if it needs more.")] = None,
+    scratch: Annotated[str | None, typer.Option(metavar="FOLDER", help="Delays: a folder on a disk with room, for tables that memory does not hold.")] = None,
     save: Annotated[str | None, typer.Option(metavar="FILE", help="Write the policy, for simulate --policy.")] = None,
     controller: Annotated[str | None, typer.Option(metavar="FILE", help="Write a controller, for oldlight.Controller.load: numpy alone at run time.")] = None,
     grid: Annotated[bool, typer.Option("--grid", help="A continuous environment, gym:CartPole-v1: plan it on a grid, and play the plan on the real one.")] = False,
@@ -64,6 +65,7 @@ def plan(
     [dim]oldlight plan sensing_chain:0.8 --warm --channel constant:2 --save best.npz[/dim]
     [dim]oldlight plan gym:FrozenLake-v1@20 --channel constant:1+loss:0.2[/dim]
     [dim]oldlight plan sensing_chain:0.8 --channel constant:2 --discount 0.99 --controller plant.npz[/dim]
+    [dim]oldlight plan sensing_chain:0.8 --channel constant:9 --max-gb 0.1 --scratch /var/tmp[/dim]
     [dim]oldlight plan gym:CartPole-v1 --channel constant:3 --grid[/dim]
     """
     from oldlight.planning import solve
@@ -79,7 +81,7 @@ def plan(
     problem = problem_of(process, channel, warm, actuation, discount, average)
     memory = None if max_gb is None else int(max_gb * 1e9)
     try:
-        found = solve(problem, tolerance=tolerance, seconds=seconds, depth=depth, max_bytes=memory)
+        found = solve(problem, tolerance=tolerance, seconds=seconds, depth=depth, max_bytes=memory, scratch=scratch)
     except KeyboardInterrupt as stop:
         known = getattr(stop, "partial", None)
         if known is not None:

@@ -62,9 +62,9 @@ from oldlight import checks
 from oldlight.learners.base import Learner, Setting
 from oldlight.learners.delayed_ucbvi import rewards_in_unit_interval
 from oldlight.model.episode import Episode
-from oldlight.model.information import Information
+from oldlight.model.information import Information, advance
 from oldlight.model.policies import BlackoutPolicy
-from oldlight.planning.loss import Search, advance
+from oldlight.planning.loss import Search
 
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]

@@ -93,6 +93,18 @@ def push(problem: ImpairedMDP, b: Floats, t: int, queue: tuple[int, ...]) -> Flo
     return b
 
 
+def advance(B: Floats, acts: NDArray[Any], P: Any) -> Floats:
+    """Each row's law one step on: B[i] @ P[:, acts[i], :], with P of axes (s, a, s2), or as `TabularMDP.matrix` has it."""
+    P = P.reshape(-1, P.shape[-1]) if isinstance(P, np.ndarray) else P
+    following, A = np.empty_like(B), P.shape[0] // P.shape[1]
+    if len(B) == 1:
+        return np.asarray(B @ P[int(acts[0]) :: A])
+    for a in np.unique(acts):
+        rows = acts == a
+        following[rows] = B[rows] @ P[a::A]
+    return following
+
+
 def newest(problem: ImpairedMDP, info: Information) -> tuple[int, Floats]:
     """The newest step whose state is known, and its law: (t, e_{s_t}), or (0, rho) at the root."""
     if info.t is None:

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import os
 import time
 from collections.abc import Callable
 from functools import partial
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -25,6 +27,7 @@ from oldlight.planning.delay import (
     checked_layout,
 )
 from oldlight.planning.q_values import q_values
+from oldlight.planning.scratch import empty, scratch_folder
 from oldlight.planning.solution import Solution, Work
 from oldlight.progress import progress_bar
 
@@ -39,6 +42,7 @@ def solve(
     depth: int | None = None,
     seconds: float | None = None,
     max_bytes: int | None = None,
+    scratch: str | os.PathLike[str] | None = None,
     progress: bool | Callable[[int, int], None] | None = None,
 ) -> Solution:
     """The best executable policy.
@@ -60,6 +64,9 @@ def solve(
         (`oldlight.planning.link_plan`). Plans under delay alone take the time they take.
     max_bytes : int, optional
         Refuse what needs more memory than this; half of the machine's memory if None.
+    scratch : path-like, optional
+        A folder on a disk with room: tables of a delay that need more memory than `max_bytes` are then kept in memory-mapped files there
+        instead of being refused, with the same numbers (`oldlight.planning.scratch`). The files have no name, and are gone with the solution.
     progress : bool or function of (done, total), optional
         A progress bar or none, or a callback; None: a bar on a terminal after two seconds.
 
@@ -81,7 +88,8 @@ def solve(
     (3.669276, True)
     """
     try:
-        return _solved(problem, tolerance, depth, seconds, max_bytes, progress)
+        folder = None if scratch is None else scratch_folder(scratch)
+        return _solved(problem, tolerance, depth, seconds, max_bytes, folder, progress)
     except KeyboardInterrupt as stopped:
         stopped.partial = getattr(stopped, "partial", None)  # type: ignore[attr-defined]
         raise
@@ -93,6 +101,7 @@ def _solved(
     depth: int | None,
     seconds: float | None,
     max_bytes: int | None,
+    scratch: Path | None,
     progress: bool | Callable[[int, int], None] | None,
 ) -> Solution:
     checked_problem(problem, "solve")
@@ -120,7 +129,7 @@ def _solved(
     if depth is not None and depth < (problem.warmup or problem.law.max_delay):
         from oldlight.planning.ladder import plan_ladder
 
-        return plan_ladder(problem, depth, max_bytes, progress)
+        return plan_ladder(problem, depth, max_bytes, progress, scratch=scratch)
     if _size(problem) > SMALL_TABLE:
         from oldlight.planning.heuristics import certain
 
@@ -130,7 +139,7 @@ def _solved(
         from oldlight.planning.loss import plan_loss
 
         return plan_loss(problem, epsilon, max_bytes, progress)
-    return _plan_delay(problem, max_bytes, progress)
+    return _plan_delay(problem, max_bytes, scratch, progress)
 
 
 def checked_options(problem: ImpairedMDP, tolerance: float, depth: int | None, max_bytes: int | None) -> float:
@@ -184,25 +193,28 @@ def markov_values(problem: ImpairedMDP, policy: MarkovPolicy, stop: int | None =
 
 
 def _plan_delay(
-    problem: ImpairedMDP, max_bytes: int | None, progress: bool | Callable[[int, int], None] | None
+    problem: ImpairedMDP,
+    max_bytes: int | None,
+    scratch: Path | None,
+    progress: bool | Callable[[int, int], None] | None,
 ) -> Solution:
     began = time.perf_counter()
-    layout, need = checked_layout(problem, max_bytes)
+    layout, need, folder = checked_layout(problem, max_bytes, scratch=scratch)
     model = DelayModel.of(problem)
-    table = np.empty(layout.size, dtype=action_type(layout.n_actions))
+    table = empty(layout.size, action_type(layout.n_actions), folder)
     with progress_bar(progress, "planning") as callback:
-        first = Induction(model, table=table, progress=callback).run()
+        first = Induction(model, table=table, progress=callback, scratch=folder).run()
     starts = by_start(problem, first)
     value = float(problem.initial @ starts)
-    work = Work(layout.size, time.perf_counter() - began, need)
-    answers = partial(_q_delay, model, [])
+    work = Work(layout.size, time.perf_counter() - began, 0 if folder else need, scratch=need if folder else 0)
+    answers = partial(_q_delay, model, [], folder)
     return Solution(problem, value, TablePolicy.trusted(layout, table), value, value, True, starts, work, answers)
 
 
-def _q_delay(model: DelayModel, kept: list[Stage], info: Information) -> Floats:
+def _q_delay(model: DelayModel, kept: list[Stage], scratch: Path | None, info: Information) -> Floats:
     if not kept and model.layout.size * 8 <= KEEP_VALUES:
         Induction(model, kept=kept).run()
-    following = kept[info.h + 1] if kept else Induction(model).run(stop=info.h + 1)
+    following = kept[info.h + 1] if kept else Induction(model, scratch=scratch).run(stop=info.h + 1)
     _, b = newest(model.problem, info)
     return q_values(model, info.h, info.t, b, info.queue, info.waited, following)
 

@@ -29,7 +29,8 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from functools import cached_property, partial
 from itertools import pairwise
-from typing import Any, Literal
+from pathlib import Path
+from typing import Any, Literal, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -41,9 +42,11 @@ from oldlight.model.problem import ImpairedMDP
 from oldlight.model.successors import Successors, all_successors, successors_at
 from oldlight.planning.blocks import SMALL, Schedule, run_calls
 from oldlight.planning.blocks import Stage as Stage
+from oldlight.planning.scratch import empty, refuse_full
 
 Floats = NDArray[np.float64]
 UNIT = 64  # threads share w in multiples of this
+MOST_ON_DISK = 10**13  # bytes of tables up to which a refusal offers files instead of memory
 SHORT = 32  # up to this many w a block with dense successors is not shared
 
 
@@ -130,6 +133,7 @@ class Induction:
     table: NDArray[Any] | None = None  # out: the best actions
     kept: list[Stage] | None = None  # out: every stage, if a list is given
     progress: Callable[[int, int], None] | None = None
+    scratch: Path | None = None  # a folder for the values, where memory does not hold them
 
     def run(self, stop: int = 0) -> Stage:
         """The stage of time `stop` (H gives what follows the last action)."""
@@ -139,7 +143,7 @@ class Induction:
         layout, problem = self.model.layout, self.model.problem
         A, H = layout.n_actions, layout.horizon
         schedule = self.model.schedule("two times" if self.kept is None else "all times")
-        values = np.empty(schedule.size)
+        values = empty(schedule.size, np.float64, self.scratch)
         values[schedule.ends[0] : schedule.ends[0] + layout.n_states] = 0.0  # G_H
         mode, actions, probabilities = block.BEST, np.empty(0, action_type(A)), np.empty((0, A))
         if self.given is not None:
@@ -251,16 +255,36 @@ def action_type(n_actions: int) -> np.dtype[Any]:
     return np.dtype(np.uint8 if n_actions <= 256 else np.uint16 if n_actions <= 65536 else np.int32)
 
 
+class Room(NamedTuple):
+    """What the tables of a plan need, and where they stand."""
+
+    layout: Layout
+    bytes: int
+    folder: Path | None  # None: in memory
+
+
 def checked_layout(
-    problem: ImpairedMDP, max_bytes: int | None, *, policy: bool = True, kept: bool = False
-) -> tuple[Layout, int]:
-    """The layout and the bytes that a plan needs, with its policy or with all of its values kept; refused with the numbers
-    if that is over the limit."""
+    problem: ImpairedMDP,
+    max_bytes: int | None,
+    *,
+    policy: bool = True,
+    kept: bool = False,
+    scratch: Path | None = None,
+) -> Room:
+    """The layout and the bytes of a plan, with its policy or with all of its values kept; refused with the numbers if that is over the
+    limit, unless there is a folder for what memory does not hold."""
     limit = default_limit() if max_bytes is None else int(max_bytes)
     layout, states, need = _needs(problem, limit, policy, kept)
     if layout is not None and need <= limit:
-        return layout, need
-    raise _too_large(problem, states, need, limit, at_least=layout is None)
+        return Room(layout, need, None)
+    if scratch is None:
+        raise _too_large(problem, states, need, limit, at_least=layout is None)
+    refuse_full(scratch, need)
+    if layout is None:
+        layout, states, need = _needs(problem, need, policy, kept)
+        assert layout is not None
+        refuse_full(scratch, need)
+    return Room(layout, need, scratch)
 
 
 def _needs(problem: ImpairedMDP, limit: int, policy: bool, kept: bool) -> tuple[Layout | None, int, int]:
@@ -296,8 +320,13 @@ def _too_large(problem: ImpairedMDP, states: int, need: int, limit: int, at_leas
         f"oldlight.solve(problem, depth={fits}) fits and gives a policy with bounds on both sides; "
         "oldlight.truncate(problem, probability=...) computes what a shorter delay costs; "
     )  # fmt: skip
+    disk = (
+        f"scratch=FOLDER keeps the tables in files of a disk with {format_bytes(need)} left; "
+        if need < MOST_ON_DISK
+        else ""
+    )
     count = f"{states:,}" if states < 10**15 else f"10^{math.log10(states):.0f}"
     return TooLarge(
         f"an exact plan for {problem.channel!r} on S={S}, A={A}, H={problem.horizon} has {word}{count} information "
-        f"states and needs {word}{format_bytes(need)}; the limit is {format_bytes(limit)}. Ways out: {ladder}raise max_bytes"
+        f"states and needs {word}{format_bytes(need)}; the limit is {format_bytes(limit)}. Ways out: {ladder}{disk}raise max_bytes"
     )

@@ -12,6 +12,7 @@ A process that runs for ever: the chain of the information states that the polic
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cache, partial
@@ -34,10 +35,11 @@ from oldlight.model.policies import (
     probabilities_at,
 )
 from oldlight.model.problem import ImpairedMDP, checked_problem
-from oldlight.planning.delay import DelayModel, Induction, by_start
+from oldlight.planning.delay import DelayModel, Induction, by_start, checked_layout
 from oldlight.planning.link_walk import on_information, with_wait
 from oldlight.planning.link_walk import walk as walk_nodes
 from oldlight.planning.loss import blackout_values
+from oldlight.planning.scratch import scratch_folder
 from oldlight.planning.walk import Walk
 from oldlight.random_streams import Seed
 from oldlight.simulation import simulate
@@ -45,6 +47,7 @@ from oldlight.simulation.link_episodes import by_automaton, check_policy, decide
 
 Floats = NDArray[np.float64]
 MAX_STATES = 1_000_000
+SMALL_TABLE = 2**22  # information states of which nobody asks whether they fit
 
 
 @dataclass(frozen=True)
@@ -116,6 +119,7 @@ def evaluate(
     max_states: int = MAX_STATES,
     episodes: int = 100_000,
     seed: Seed = 0,
+    scratch: str | os.PathLike[str] | None = None,
 ) -> Evaluation:
     """The value of `policy` on `problem`, exactly wherever possible.
 
@@ -131,6 +135,8 @@ def evaluate(
         How many are played then.
     seed : int, SeedSequence or Generator
         Random seed of these episodes.
+    scratch : path-like, optional
+        A folder for values that half of the machine's memory does not hold, as in `solve`; for a TablePolicy.
 
     Returns
     -------
@@ -174,14 +180,7 @@ def evaluate(
     if isinstance(policy, PolicyOfNodes):
         raise made_for_another(policy, problem)
     if isinstance(policy, TablePolicy):
-        layout = policy.layout if problem.arrival_probability is not None else Layout.of(problem)
-        if problem.arrival_probability is not None or not same_layout(policy.layout, layout):
-            raise ValueError(
-                f"{policy!r} was made for another problem than {problem!r}: sizes, channel or start differ"
-            )
-        first = Induction(DelayModel.of(problem), given=policy.actions, mix=policy.action_probabilities).run()
-        value = float(problem.initial @ by_start(problem, first))
-        return Evaluation(value, True, 0.0, "backward induction", layout.size)
+        return _of_table(problem, policy, scratch)
     if isinstance(policy, BlackoutPolicy):
         if not policy.fits(problem):
             raise made_for_another(policy, problem)
@@ -194,6 +193,23 @@ def evaluate(
     if any(groups is None for groups in walk):
         return play(problem, policy, episodes, seed)
     return Evaluation(walk.value, True, 0.0, "walk forward", walk.met)
+
+
+def _of_table(problem: ImpairedMDP, policy: TablePolicy, scratch: str | os.PathLike[str] | None) -> Evaluation:
+    """A table under delay, by the backward induction that follows it."""
+    layout = policy.layout if problem.arrival_probability is not None else Layout.of(problem)
+    if problem.arrival_probability is not None or not same_layout(policy.layout, layout):
+        raise made_for_another(policy, problem)
+    folder = None if scratch is None else scratch_folder(scratch)
+    if layout.size <= SMALL_TABLE:
+        folder = None
+    else:
+        folder = checked_layout(problem, None, policy=False, scratch=folder).folder
+    first = Induction(
+        DelayModel.of(problem), given=policy.actions, mix=policy.action_probabilities, scratch=folder
+    ).run()
+    value = float(problem.initial @ by_start(problem, first))
+    return Evaluation(value, True, 0.0, "backward induction", layout.size)
 
 
 def _walked(problem: ImpairedMDP, policy: Policy, max_states: int) -> Evaluation | None:

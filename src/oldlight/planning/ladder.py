@@ -13,7 +13,7 @@ best rung's policy, walked forward exactly over the information states that it r
 many, the lower end of a 95% confidence interval from simulation. A higher rung is usually, not always, better: all rungs up
 to `depth` are valued and the best is taken. Time and memory are those of delay k.
 
-**Rollout.** Where the walk is exact, one step of policy improvement follows: the action that is best if the rung's policy acts
+**Rollout.** Where the walk is exact and the moves are not too many, one step of policy improvement follows: the action that is best if the rung's policy acts
 afterwards, by its exact value. It is never worse than the rung, and often closes half of what is left.
 """
 
@@ -21,6 +21,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Iterator
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -29,20 +30,25 @@ from numpy.typing import NDArray
 from oldlight import checks
 from oldlight.model.channels.automaton import NOTHING_NEWER
 from oldlight.model.channels.capped_link import capped
-from oldlight.model.information import Information, current, encode, moves, newest, push
+from oldlight.model.information import Information, advance, current, encode, moves, newest, push
 from oldlight.model.link_information import LinkInformation, NodePolicy, law_of_state
 from oldlight.model.policies import FunctionPolicy
 from oldlight.model.problem import ImpairedMDP
+from oldlight.model.successors import all_successors
 from oldlight.planning.delay import DelayModel, Induction, Stage, by_start, checked_layout
 from oldlight.planning.evaluation import Evaluation, evaluate
 from oldlight.planning.link_plan import LinkPlan
 from oldlight.planning.link_walk import moves_of
-from oldlight.planning.q_values import q_values
+from oldlight.planning.q_values import back_up_rows, q_values
 from oldlight.planning.solution import Solution, Work
 from oldlight.progress import progress_bar
 from oldlight.simulation import simulate
 
 Floats = NDArray[np.float64]
+Ints = NDArray[np.int64]
+LARGEST = 2**24  # numbers in the laws of one piece of the work
+TIE = 1e-12  # actions whose values differ by less, in relation to them, are equal: the first is taken
+MOVES = 10**7  # from one information state to another, up to which the best rung is improved
 WALK = 60_000  # information states that a policy's value may walk over before it is sampled instead
 EPISODES = 4_000  # played to choose among rungs, and again, four times as many, for the confidence interval
 
@@ -50,16 +56,16 @@ EPISODES = 4_000  # played to choose among rungs, and again, four times as many,
 class Rung:
     """The exact plan for the channel capped at k, read on the beliefs of the real one."""
 
-    def __init__(self, problem: ImpairedMDP, k: int, max_bytes: int | None = None) -> None:
+    def __init__(self, problem: ImpairedMDP, k: int, max_bytes: int | None = None, scratch: Path | None = None) -> None:
         self.problem, self.k = problem, k
         self.shorter = problem.behind(
             problem.channel.delay.capped(checks.whole("depth", k, least=problem.actuation) - problem.actuation)
         )
-        layout, self.bytes = checked_layout(self.shorter, max_bytes, policy=False, kept=True)
+        layout, self.bytes, folder = checked_layout(self.shorter, max_bytes, policy=False, kept=True, scratch=scratch)
         self.size = layout.size
         self.model = DelayModel(self.shorter, layout)
         self.stages: list[Stage] = []
-        first = Induction(self.model, kept=self.stages).run()
+        first = Induction(self.model, kept=self.stages, scratch=folder).run()
         before = push_uniform(
             problem, problem.warmup - self.shorter.warmup
         )  # the law of the capped problem's first state
@@ -67,19 +73,53 @@ class Rung:
 
     def q(self, info: Information) -> Floats:
         """E[Q^k_h(·, a)]: what the capped agent would expect, an upper bound on the real Q_h(τ, a), for each a."""
-        h, m = info.h, len(info.queue)
+        h, at, waited, steps = self._known(info.h, info.t, info.waited, len(info.queue))
         t, b = newest(self.problem, info)
-        if m < self.k or (m == self.k and info.t is not None):  # the capped agent knows the same
-            at: int | None = info.t
-            queue, waited = info.queue, info.waited
-        else:
-            at, waited = h - self.k, 0
-            b = push(self.problem, b, t, info.queue[: m - self.k])
-            queue = info.queue[m - self.k :]
+        b, queue = push(self.problem, b, t, info.queue[:steps]), info.queue[steps:]
         return q_values(self.model, h, at, b, queue, waited, self.stages[h + 1])
 
+    def _known(self, h: int, t: int | None, waited: int, m: int) -> tuple[int, int | None, int, int]:
+        """(h, t, wait) of the capped agent, and how many of the m actions since the real t lie before its t."""
+        if m < self.k or (m == self.k and t is not None):
+            return h, t, waited, 0
+        return h, h - self.k, 0, m - self.k
+
+    def actions_at(self, h: int, t: int | None, waited: int, states: Ints, queues: NDArray[Any]) -> Ints:
+        """The choice at many information states of one time, newest step and wait: s_t and the queue of each row."""
+        S, out = self.problem.n_states, np.empty(len(states), np.int64)
+        _, at, wait, steps = self._known(h, t, waited, queues.shape[1])
+        piece = max(1, LARGEST // S)
+        for low in range(0, len(states), piece):
+            rows = slice(low, low + piece)
+            law = _corners(states[rows], S) if t is not None else np.tile(self.problem.initial, (len(states[rows]), 1))
+            for i in range(steps):
+                law = advance(law, queues[rows, i].astype(np.int64), self.problem.matrix_at((t or 0) + i))
+            q = back_up_rows(self.model, h, at, law, queues[rows, steps:], wait, self.stages[h + 1])
+            out[rows] = first_best(q)
+        return out
+
     def choose(self, info: Information) -> int:
-        return int(self.q(info).argmax())
+        return int(first_best(self.q(info)[None])[0])
+
+
+def first_best(q: Floats) -> Ints:
+    """The best action of each row; of actions that are equal but for rounding the first, so that one row and many agree."""
+    best = q.max(axis=1, keepdims=True)
+    return np.asarray((q >= best - TIE * np.maximum(1.0, np.abs(best))).argmax(axis=1))
+
+
+class RungPolicy(FunctionPolicy):
+    """What a rung does, also asked for many information states at once (`oldlight.planning.walk`)."""
+
+    def __init__(self, rung: Rung) -> None:
+        super().__init__(rung.choose, rung.problem.n_actions)
+        self.actions_at = rung.actions_at
+
+
+def _corners(states: Ints, S: int) -> Floats:
+    law = np.zeros((len(states), S))
+    law[np.arange(len(states)), states] = 1.0
+    return law
 
 
 class LinkRung:
@@ -127,11 +167,13 @@ class LinkRung:
         return int(self.q(info).argmax())
 
 
-def rung(problem: ImpairedMDP, k: int, max_bytes: int | None = None) -> tuple[Rung | LinkRung, Any]:
+def rung(
+    problem: ImpairedMDP, k: int, max_bytes: int | None = None, scratch: Path | None = None
+) -> tuple[Rung | LinkRung, Any]:
     """The rung k of a delay or of any link, and its policy."""
     if problem.has_delay_law and problem.loss is None:
-        plain = Rung(problem, k, max_bytes)
-        return plain, FunctionPolicy(plain.choose, problem.n_actions)
+        plain = Rung(problem, k, max_bytes, scratch)
+        return plain, RungPolicy(plain)
     made = LinkRung(problem, k, max_bytes)
     return made, NodePolicy(problem, made.choose)
 
@@ -179,6 +221,12 @@ class Rollout:
         return own if q[own] >= q.max() - 1e-12 * max(1.0, abs(q.max())) else int(q.argmax())
 
 
+def _width(problem: ImpairedMDP) -> float:
+    """How many information states follow one, on average."""
+    steps = all_successors(problem.mdp)
+    return 1.0 + sum(float(step.count.mean()) for step in steps) / len(steps)
+
+
 def push_uniform(problem: ImpairedMDP, steps: int) -> Floats:
     """The law of the state `steps` steps after the first, under uniform actions and the transitions of step 0."""
     b, A = problem.initial, problem.n_actions
@@ -193,6 +241,7 @@ def plan_ladder(
     max_bytes: int | None,
     progress: bool | Callable[[int, int], None] | None,
     seed: int = 0,
+    scratch: Path | None = None,
 ) -> Solution:
     """The best of the rungs up to `depth`, with both bounds; see `oldlight.solve`."""
     began = time.perf_counter()
@@ -200,7 +249,7 @@ def plan_ladder(
     rungs: list[tuple[Rung | LinkRung, Any]] = []
     with progress_bar(progress, "planning") as callback:
         for k in range(least, depth + 1):
-            rungs.append(rung(problem, k, max_bytes))
+            rungs.append(rung(problem, k, max_bytes, scratch))
             if callback is not None:
                 callback(k - least + 1, 2 * (depth + 1 - least))
         best: tuple[float, int, Any, Evaluation | None] | None = None
@@ -221,7 +270,7 @@ def plan_ladder(
     value, k, policy, found = best
     upper = min(step.upper for step, _ in rungs)
     lower = value
-    if found is not None:
+    if found is not None and found.size * problem.n_actions * _width(problem) <= MOVES:
         choose = Rollout(problem, policy, WALK).choose
         by_node = isinstance(policy, NodePolicy)
         better: Any = NodePolicy(problem, choose) if by_node else FunctionPolicy(choose, problem.n_actions)
@@ -229,7 +278,7 @@ def plan_ladder(
         if improved.exact and improved.value > value:
             value = lower = improved.value
             policy = better
-    else:  # chosen by one set of episodes, valued by another
+    elif found is None:  # chosen by one set of episodes, valued by another
         played = simulate(problem, policy, 4 * EPISODES, seed=seed + 1)
         value, lower = played.mean, played.mean - played.half_width
     top = rungs[-1][0]

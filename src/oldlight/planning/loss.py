@@ -39,7 +39,7 @@ from oldlight.checks import TooLarge
 from oldlight.kernels.belief_table import GAP, HEAD, SHIFT
 from oldlight.machine import default_limit, format_bytes
 from oldlight.model.channels import ConstantDelay
-from oldlight.model.information import Information, Layout, decode, encode, newest, push, settled_late
+from oldlight.model.information import Information, Layout, advance, decode, encode, newest, push, settled_late
 from oldlight.model.policies import BlackoutPolicy
 from oldlight.model.problem import ImpairedMDP
 from oldlight.planning.delay import DelayModel, Induction, action_type
@@ -174,16 +174,6 @@ class Search:
             B = advance(B, heads, self.P[min(u + j, len(self.P) - 1)])
             q = q if self.d == 0 else q // self.A + acts * self.A ** (self.d - 1)
         return out
-
-
-def advance(B: Floats, acts: NDArray[Any], P: Any) -> Floats:
-    """Each row's law one step on: B[i] @ P[:, acts[i], :], with P of axes (s, a, s2), or as `TabularMDP.matrix` has it."""
-    P = P.reshape(-1, P.shape[-1]) if isinstance(P, np.ndarray) else P
-    following, A = np.empty_like(B), P.shape[0] // P.shape[1]
-    for a in np.unique(acts):
-        rows = acts == a
-        following[rows] = B[rows] @ P[a::A]
-    return following
 
 
 def plan_loss(

@@ -1,46 +1,68 @@
-"""Q-values at one information state: the recursion of `oldlight.planning.delay` for one queue, from the next time's values."""
+"""Q-values at information states: the recursion of `oldlight.planning.delay` for a few queues, from the next time's values.
+
+The law of s_t is pushed through the head of the queue before the next time's values are read, so that one information state costs a product of
+a law with P_t(·|·, q1) and one with the S × A values of its queue, and many of them, with equal queues together, are products of matrices.
+"""
 
 from __future__ import annotations
 
-import numpy as np
+from typing import Any
 
-from oldlight.model.information import encode, push
+import numpy as np
+from numpy.typing import NDArray
+
+from oldlight.model.information import advance, push
 from oldlight.model.problem import ImpairedMDP
 from oldlight.planning.delay import DelayModel, Floats, Stage
 
 
-def backup_at(
-    model: DelayModel, h: int, t: int | None, queue: tuple[int, ...], waited: int, following: Stage
+def back_up_rows(
+    model: DelayModel, h: int, t: int | None, laws: Floats, queues: NDArray[Any], waited: int, following: Stage
 ) -> Floats:
-    """X_h[s, ·, a] of the module's text for one queue: axes [s_t (the start state at the root), a]."""
+    """E[X_h[s, q1..qm, a]] of the module's text, s_t ~ laws[i] (s_0 at the root), for each row i of the queues: axes [i, a]."""
     layout = model.layout
-    S, A, H = layout.n_states, layout.n_actions, layout.horizon
-    m, code = len(queue), encode(queue, A)
+    A, H, m = layout.n_actions, layout.horizon, queues.shape[1]
+    codes = queues.astype(np.int64) @ A ** np.arange(m) if m else np.zeros(len(laws), np.int64)
+    out = np.zeros((len(laws), A))
     if t is None:
-        first = model.first_theta(h)
-        x = np.zeros((S, A))
-        if h == H - 1:
-            assert following.root is not None
-            return np.asarray(following.root.reshape(S, A, -1)[:, :, code])
-        if (h + 1, 0) in following.values:
-            x += first * following.values[h + 1, 0].reshape(S, A, -1)[:, :, code]
-        if following.root is not None:
-            x += (1 - first) * following.root.reshape(S, A, -1)[:, :, code]
-        return x
-    reward, theta = model.reward(t, waited), np.ones((S, A)) if h == H - 1 else model.theta(t, m, waited)
-    P = model.problem.matrix_at(t)
+        first = 1.0 if h == H - 1 else model.first_theta(h)
+        seen = following.root if h == H - 1 else following.values.get((h + 1, 0))
+        _add(out, first * laws, seen, codes, A)
+        if h < H - 1:
+            _add(out, (1 - first) * laws, following.root, codes, A)
+        return out
+    reward, theta = model.reward(t, waited), model.theta(t, m, waited)
+    if h == H - 1:
+        theta = np.ones_like(theta)
+    after = following.values.get((m, 0))
     if m == 0:
-        x = np.array(reward)
-        if (0, 0) in following.values:
-            x += theta * (P @ following.values[0, 0][:, 0]).reshape(S, A)
-    else:
-        reward, theta = reward[:, queue[:1]], theta[:, queue[:1]]  # [s, 1]
-        x = np.repeat(reward, A, axis=1)
-        if (m, 0) in following.values:
-            x += theta * (P[queue[0] :: A] @ following.values[m, 0].reshape(S, A, -1)[:, :, code // A])
-    if h < H - 1 and (m + 1, waited + 1) in following.values:
-        x += (1 - theta) * following.values[m + 1, waited + 1].reshape(S, A, -1)[:, :, code]
-    return x
+        out += laws @ reward
+        if after is not None:
+            out += laws @ (theta * (model.problem.matrix_at(t) @ after[:, 0]).reshape(theta.shape))
+        if h < H - 1 and (1, waited + 1) in following.values:
+            out += laws @ ((1 - theta) * following.values[1, waited + 1])
+        return out
+    head = queues[:, 0].astype(np.int64)
+    arrives = laws * theta[:, head].T
+    out += (laws * reward[:, head].T).sum(axis=1, keepdims=True)
+    _add(out, advance(arrives, head, model.problem.matrix_at(t)), after, codes // A, A)
+    if h < H - 1:
+        _add(out, laws - arrives, following.values.get((m + 1, waited + 1)), codes, A)
+    return out
+
+
+def _add(out: Floats, laws: Floats, values: Floats | None, codes: NDArray[np.int64], A: int) -> None:
+    """out[i, a] += Σ_s laws[i, s]·values[s, (codes[i], a)]; rows of one code are one product."""
+    if values is None:
+        return
+    by_action = values.reshape(len(values), A, -1)
+    if len(laws) == 1:
+        out[0] += laws[0] @ by_action[:, :, int(codes[0])]
+        return
+    order = np.argsort(codes, kind="stable")
+    different, begin = np.unique(codes[order], return_index=True)
+    for code, rows in zip(different.tolist(), np.split(order, begin[1:]), strict=True):
+        out[rows] += laws[rows] @ by_action[:, :, code]
 
 
 def q_values(
@@ -48,9 +70,9 @@ def q_values(
 ) -> Floats:
     """E[rewards of steps h, h+1, ... | s_t ~ b, queue, wait, a], from the stage of time h + 1; at the root s_0 ~ b."""
     skip = 1 if waited and t is not None else 0
-    return np.asarray(
-        b @ backup_at(model, h, t, queue, waited, following) - earned(model.problem, b, t or 0, queue, skip)
-    )
+    queues = np.array(queue, dtype=np.int64).reshape(1, -1)
+    found: Floats = back_up_rows(model, h, t, b[None], queues, waited, following)[0]
+    return found - earned(model.problem, b, t or 0, queue, skip)
 
 
 def earned(problem: ImpairedMDP, b: Floats, t: int, queue: tuple[int, ...], skip: int = 0) -> float:

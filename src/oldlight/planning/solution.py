@@ -35,6 +35,8 @@ class Work:
         How far values may be off because beliefs that agree to this precision share one table entry (loss only).
     sweeps : int
         Of a process that runs for ever: how often its tables were gone over.
+    scratch : int
+        Bytes of tables that were kept in files of a scratch folder instead of memory.
 
     Examples
     --------
@@ -48,6 +50,7 @@ class Work:
     bytes: int
     rounding: float = 0.0
     sweeps: int = 0
+    scratch: int = 0
 
     def to_dict(self) -> dict[str, Any]:
         """The fields as plain data."""

@@ -26,11 +26,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from oldlight.model.information import Information, beginnings, settled_late
+from oldlight.model.information import Information, advance, beginnings, settled_late
 from oldlight.model.policies import Policy, probabilities_at
 from oldlight.model.problem import ImpairedMDP
 from oldlight.planning.delay import action_type
-from oldlight.planning.loss import advance
 
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
@@ -107,7 +106,11 @@ class Walk:
         return groups
 
     def _ask(self, h: int, group: Group) -> Floats:
-        """The probabilities of the actions, axes (row, a)."""
+        """The probabilities of the actions, axes (row, a); a policy that has `actions_at` is asked for all rows at once."""
+        at_once = getattr(self.policy, "actions_at", None)
+        if at_once is not None and h >= self.problem.actuation:
+            chosen = at_once(h, group.t, group.waited, group.states, group.queue)
+            return np.asarray(np.eye(self.problem.n_actions)[chosen])
         return np.array([probabilities_at(self.problem, self.policy, info) for info in group.information(h)])
 
     def _law(self, group: Group, rows: slice = slice(None)) -> Floats:

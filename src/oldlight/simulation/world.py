@@ -22,6 +22,7 @@ from oldlight.model.policies import (
 )
 from oldlight.model.problem import ImpairedMDP
 from oldlight.model.successors import successor_sums
+from oldlight.simulation.asked import ask_at_once
 
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
@@ -70,11 +71,8 @@ class Draws:
 
     def one(self, e: int) -> Draws:
         """Those of episode e alone."""
-        column = [
-            np.ascontiguousarray(x[:, e : e + 1]) if x.shape[1] > 1 else x for x in (self.state, self.link, self.action)
-        ]
-        lost = np.ascontiguousarray(self.lost[:, e : e + 1]) if self.lost.shape[1] > 1 else self.lost
-        return Draws(column[0], column[1], column[2], lost)
+        parts: tuple[Any, ...] = (self.state, self.link, self.action, self.lost)
+        return Draws(*(np.ascontiguousarray(x[:, e : e + 1]) if x.shape[1] > 1 else x for x in parts))
 
 
 class Room:
@@ -215,6 +213,8 @@ class World:
         warmup = self.problem.warmup
         if h < self.problem.actuation:
             return np.full(len(u), self.problem.pending[h])
+        if hasattr(policy, "actions_at"):
+            return ask_at_once(policy, h, warmup, states, actions, agent)
         known: dict[Information, Floats] = {}
         chosen = np.empty(len(u), dtype=np.int64)
         for e, (t, m, _, waited, _) in enumerate(agent.T.tolist()):

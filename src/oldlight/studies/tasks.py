@@ -44,11 +44,12 @@ def gap(
     tolerance: float = 0.0,
     depth: int | None = None,
     max_bytes: int | None = None,
+    scratch: str | None = None,
     proposition4: bool = False,
 ) -> dict[str, Any]:
     from oldlight.planning.gap import gap as price
 
-    found = price(problem, tolerance=tolerance, depth=depth, max_bytes=max_bytes)
+    found = price(problem, tolerance=tolerance, depth=depth, max_bytes=max_bytes, scratch=scratch)
     best = found.solution
     out: dict[str, Any] = {"full": found.full, "impaired": found.impaired, "gap": found.gap}
     out |= {"lower": best.lower, "upper": best.upper, "exact": best.exact, "seconds": best.work.seconds}
@@ -58,11 +59,16 @@ def gap(
 
 
 def solve(
-    problem: ImpairedMDP, *, tolerance: float = 0.0, depth: int | None = None, max_bytes: int | None = None
+    problem: ImpairedMDP,
+    *,
+    tolerance: float = 0.0,
+    depth: int | None = None,
+    max_bytes: int | None = None,
+    scratch: str | None = None,
 ) -> dict[str, Any]:
     from oldlight.planning import solve as plan
 
-    best = plan(problem, tolerance=tolerance, depth=depth, max_bytes=max_bytes, progress=False)
+    best = plan(problem, tolerance=tolerance, depth=depth, max_bytes=max_bytes, scratch=scratch, progress=False)
     out: dict[str, Any] = {name: getattr(best, name) for name in ("value", "lower", "upper", "exact")}
     out |= {"information_states": best.work.information_states, "seconds": best.work.seconds}
     if best.value_by_start is not None:
@@ -130,16 +136,18 @@ def refuse_early(name: str, problem: Any, options: Mapping[str, Any]) -> None:
 
         checked_options(problem, options.get("tolerance", 0.0), options.get("depth"), options.get("max_bytes"))
     if name in ("gap", "solve", "simulate") and options.get("depth") is None:
-        refuse_unplannable(problem, options.get("max_bytes"))
+        refuse_unplannable(problem, options.get("max_bytes"), options.get("scratch"))
 
 
-def refuse_unplannable(problem: ImpairedMDP, max_bytes: int | None = None) -> None:
+def refuse_unplannable(problem: ImpairedMDP, max_bytes: int | None = None, scratch: str | None = None) -> None:
     """Refuse what cannot be planned exactly, or will not fit."""
     from oldlight.model.information import settled_late
     from oldlight.planning.delay import checked_layout
     from oldlight.planning.heuristics import certain
+    from oldlight.planning.scratch import scratch_folder
 
+    folder = None if scratch is None else scratch_folder(scratch)
     if problem.arrival_probability is not None:
         settled_late(problem)
     elif not certain(problem):
-        checked_layout(problem, max_bytes)
+        checked_layout(problem, max_bytes, scratch=folder)

@@ -186,7 +186,10 @@ def simulate(
     def played(chunk: tuple[int, int]) -> tuple[Any, ...]:
         if record:
             return world.play(player, world.draw(number, chunk[0], player), chunk[1])
-        room = spare.pop() if spare else Room(world)
+        try:
+            room = spare.pop()
+        except IndexError:
+            room = Room(world)
         part = world.play(player, world.draw(number, chunk[0], player, room), chunk[1], room)
         spare.append(room)
         return part[:3]

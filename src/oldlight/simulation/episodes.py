@@ -194,11 +194,14 @@ def simulate(
         spare.append(room)
         return part[:3]
 
-    pool = ThreadPoolExecutor(workers)
-    try:
-        parts = list(pool.map(played, chunks))
-    finally:
-        pool.shutdown(cancel_futures=True)  # Ctrl-C waits for no more than what is being played
+    if workers == 1 or len(chunks) == 1:
+        parts = [played(chunk) for chunk in chunks]
+    else:
+        pool = ThreadPoolExecutor(workers)
+        try:
+            parts = list(pool.map(played, chunks))
+        finally:
+            pool.shutdown(cancel_futures=True)  # Ctrl-C waits for no more than what is being played
     joined: list[Any] = [np.concatenate([p[k].T for p in parts]) if record else None for k in (3, 4, 5)]
     return Simulation(
         np.concatenate([p[0] for p in parts]),

@@ -201,6 +201,7 @@ MADE: dict[str, Callable[[], Any]] = {
     "TestbedResult": lambda: ol.testbed.TestbedResult(
         np.ones(3), ol.Evaluation(1.0, True, 0.0, "walk forward", 5), "constant:1", None, 0.1, 0
     ),
+    "Certificate": lambda: ol.learners.learn_offline(LATE, []),
     "LearningRun": lambda: ol.learn(LATE, ol.learners.UniformRandom(), 5),
     "Replay": lambda: ol.replay(LATE, ol.solve(LATE).policy, RECORDING, episodes=50),
     "Comparison": lambda: ol.traces.compare_models(RECORDING, MDP, models=["packets"], episodes=50),

@@ -74,7 +74,7 @@ def test_every_learner_is_a_rival_pooled_and_not_at_three_constants(name: str) -
             constants = {row.get("c") for row in mine if row.get("pooled", False) == pooled}
             assert constants >= (CONSTANTS if "c" in options else {None}), (key, pooled)
     kinds = {channel.partition(":")[0] for block in text["blocks"] for channel in block["channels"]}
-    assert {"none", "constant", "bernoulli", "packets", "loss"} <= kinds
+    assert {"none", "constant", "delays", "packets", "loss"} <= kinds
     labels = [row["label"] for row in text["learners"]]
     assert len(set(labels)) == len(labels)
 

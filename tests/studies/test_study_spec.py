@@ -125,7 +125,7 @@ def test_a_file_that_is_no_study_is_named(tmp_path: Path) -> None:
     ("changes", "error", "says"),
     [
         ({"channels": ["constant:40"], "instances": ["sensing_chain"]}, ol.TooLarge, "UniformRandom on sensing_chain behind constant:40: "),
-        ({"channels": ["bursty:0.1,0.5"]}, ValueError, "loss is planned and valued exactly for independent losses"),
+        ({"learners": ["PosteriorSampling"], "channels": ["bursty:0.1,0.5"]}, ValueError, "loss is planned and valued exactly for independent losses"),
         ({"learners": ["LossUCBVI"], "channels": ["constant:1"]}, ValueError, "LossUCBVI on small behind constant:1: "),
         ({"learners": ["DelayedUCBVI"], "instances": ["inventory"], "start": "cold"}, ValueError, "assume [0, 1]"),
         ({"learners": None, "tasks": [{"name": "simulate", "episodes": 0}]}, ValueError, "episodes is 0, expected a whole number ≥ 1"),

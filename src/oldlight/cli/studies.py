@@ -173,6 +173,43 @@ def report(
 
 
 @app.command()
+def export(
+    folder: Annotated[str, typer.Argument(metavar="RUN", help="A folder of results, or a run that LearningRun.save wrote (.npz).")],
+    csv: Annotated[str | None, typer.Option("--csv", metavar="FILE", help="Write a tidy table as CSV.")] = None,
+    parquet: Annotated[str | None, typer.Option("--parquet", metavar="FILE", help="Write the same table as Parquet.")] = None,
+    latex: Annotated[str | None, typer.Option("--latex", metavar="FILE", help="Write a table of the last regrets, mean ± standard deviation over the seeds (booktabs).")] = None,
+    rows: Annotated[str, typer.Option("--rows", help="episodes: one row for each episode of each learner; jobs: one for each job, with the scalars of tasks.")] = "episodes",
+) -> None:  # fmt: skip
+    """A study's results, or one run, as tidy tables: regret, value, best value, seed and labels in columns.
+
+    Examples:
+    [dim]oldlight export runs/study --csv regret.csv[/dim]
+    [dim]oldlight export runs/study --rows jobs --parquet jobs.parquet --latex table.tex[/dim]
+    """
+    from oldlight.checks import one_of, write_text
+
+    need_extra("pydantic", "pyarrow")
+    from oldlight.learners.run import LearningRun
+    from oldlight.studies import frames, results
+
+    said("--rows", one_of, "rows", rows, ("episodes", "jobs"))
+    if csv is None and parquet is None and latex is None:
+        raise typer.BadParameter("nothing to write; give --csv FILE, --parquet FILE or --latex FILE")
+    one = folder.endswith(".npz")
+    if one and latex is not None:
+        raise typer.BadParameter("one run has no table of learners; use --csv or --parquet", param_hint="--latex")
+    found = [] if one else said("RUN", list, results(folder))
+    if csv is not None or parquet is not None:
+        made = frames.run_table(said("RUN", LearningRun.load, folder)) if one else frames.table(found, rows)  # type: ignore[arg-type]
+        for path, write in ((csv, frames.write_csv), (parquet, frames.write_parquet)):
+            if path is not None:
+                typer.echo(write(made, path))
+    if latex is not None:
+        write_text(latex, said("RUN", frames.latex, found))
+        typer.echo(latex)
+
+
+@app.command()
 def paper(
     quick: Annotated[bool, typer.Option("--quick", help="A small setting, about half a minute, instead of about 20.")] = False,
     out: Annotated[str | None, typer.Option("--out", metavar="FOLDER", help="runs/paper or runs/paper-quick if not given.")] = None,

@@ -11,12 +11,14 @@ from oldlight.learners.memoryless import MemorylessQLearning, MemorylessUCBVI
 from oldlight.learners.optimistic_planning import OptimisticPlanning
 from oldlight.learners.posterior_sampling import PosteriorSampling
 from oldlight.learners.run import LearningRun, compare
+from oldlight.learners.stopping import Certificate, WithinEpsilon, learn_offline, recorded_episodes
 from oldlight.learners.uniform import UniformRandom
 from oldlight.model.episode import Episode
 
 __all__ = [
     "AugmentedQLearning",
     "AugmentedUCBVI",
+    "Certificate",
     "DelayedUCBVI",
     "Episode",
     "Learner",
@@ -29,7 +31,10 @@ __all__ = [
     "PosteriorSampling",
     "Setting",
     "UniformRandom",
+    "WithinEpsilon",
     "compare",
     "learn",
+    "learn_offline",
     "learn_seeds",
+    "recorded_episodes",
 ]

@@ -77,17 +77,24 @@ class LearntPlan:
         self.automaton = setting.channel.automaton(setting.horizon).shifted(setting.actuation)
 
     def plan(self, model: Estimated, link: ChannelAutomaton | None, ages: AgeCounts | None) -> tuple[Policy, float]:
-        """The policy for `model` behind the link (the known one if None), and its value there."""
+        """The policy for `model` behind the link (the known one if None), and its value there, from above."""
+        return self.bounds(model, link, ages)[:2]
+
+    def bounds(
+        self, model: Estimated, link: ChannelAutomaton | None = None, ages: AgeCounts | None = None
+    ) -> tuple[Policy, float, float]:
+        """The policy for `model`, what no policy exceeds there, and what it earns at least."""
         setting, S = self.setting, model.rewards.shape[1]
         initial = np.zeros(S)
         initial[: setting.n_states] = setting.initial
         P = model.transitions[0] if len(model.transitions) == 1 else model.transitions
         mdp = TabularMDP(P, model.rewards, horizon=setting.horizon, initial=initial)
         if not self.nodes:
-            return self._table(mdp)
+            policy, value = self._table(mdp)
+            return policy, value, value
         plan = LinkPlan(mdp, self.automaton if link is None else link, pending=setting.pending[: setting.horizon])
         plan.run(self.tolerance, options=OPTIONS)
-        return LearntPolicy(plan.policy, setting, ages), plan.upper
+        return LearntPolicy(plan.policy, setting, ages), plan.upper, plan.lower
 
     def _table(self, mdp: TabularMDP) -> tuple[Policy, float]:
         """The plan behind a delay alone, as a table of the true problem's layout."""

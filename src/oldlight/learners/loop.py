@@ -57,6 +57,7 @@ def learn(
     checkpoint: str | os.PathLike[str] | None = None,
     checkpoint_every: float = 10.0,
     progress: Progress = None,
+    stop: Callable[[Any], bool] | None = None,
 ) -> LearningRun:
     """Run `learner` for `episodes` episodes and measure its regret.
 
@@ -84,6 +85,9 @@ def learn(
     progress
         A function callback(done, total), True or False for a progress bar; None: a bar on a terminal after two seconds, elsewhere a
         line every ten.
+    stop
+        A function of the learner, asked after each episode (or block of episodes): True ends the run there, and `run.done` says how many there
+        were. `learners.WithinEpsilon(eps)` ends it when a policy is ε-optimal with probability 1 − failure.
 
     Returns
     -------
@@ -118,7 +122,7 @@ def learn(
     saved = None if checkpoint is None else Checkpoint(checkpoint, checkpoint_every, run, learner, rng, evaluator)
     if saved is not None:
         saved.restore()
-    return _run_episodes(EpisodeLoop(world, learner, evaluator, run), saved, progress)
+    return _run_episodes(EpisodeLoop(world, learner, evaluator, run), saved, progress, stop)
 
 
 def _optimum(problem: ImpairedMDP, nothing: Any) -> float:
@@ -130,7 +134,9 @@ def _optimum(problem: ImpairedMDP, nothing: Any) -> float:
         raise
 
 
-def _run_episodes(episodes: EpisodeLoop, checkpoint: Checkpoint | None, progress: Progress) -> LearningRun:
+def _run_episodes(
+    episodes: EpisodeLoop, checkpoint: Checkpoint | None, progress: Progress, stop: Callable[[Any], bool] | None
+) -> LearningRun:
     """The episodes that are left; Ctrl-C ends them after the last complete one."""
     run, reported = episodes.run, 0.0
     try:
@@ -142,6 +148,8 @@ def _run_episodes(episodes: EpisodeLoop, checkpoint: Checkpoint | None, progress
                 if callback is not None and time.monotonic() - reported > 0.1:
                     callback(run.done, run.episodes)
                     reported = time.monotonic()
+                if stop is not None and stop(episodes.learner):
+                    break
     except KeyboardInterrupt as stop:
         if checkpoint is not None:
             checkpoint.write()

@@ -165,6 +165,17 @@ class LearningRun:
         `evaluate="sampled"`)."""
         return int(np.count_nonzero(self.half_widths > 0))
 
+    def first_within(self, eps: float, *, for_good: bool = False) -> int | None:
+        """The first episode (from 0) whose policy is within `eps` of the best executable one; for_good: and so is every later one. None if there
+        is none. Values are as exact as those of the run."""
+        if not eps >= 0:
+            raise ValueError(f"eps is {eps!r}, expected a number ≥ 0")
+        near = self.shortfalls <= eps
+        if for_good:
+            near = np.logical_and.accumulate(near[::-1])[::-1]
+        found = np.flatnonzero(near)
+        return int(found[0]) if len(found) else None
+
     def growth(self) -> float:
         """The exponent x of R(2k) − R(k) ~ k^x by least squares over the last three octaves; NaN below four episodes."""
         R = self.regret

@@ -21,11 +21,13 @@ import platform
 import time
 import warnings
 from collections.abc import Iterator, Mapping
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 import oldlight
 from oldlight import checks, files
+from oldlight.studies.frames import Results
 from oldlight.studies.jobs import Job
 from oldlight.studies.result import FORMAT, Damaged, Result, unpack
 
@@ -161,7 +163,7 @@ def _named(job: Any) -> bool:
     return bool(job["id"].isalnum())
 
 
-def results(folder: str | os.PathLike[str]) -> Iterator[Result]:
+def results(folder: str | os.PathLike[str]) -> Results:
     """The finished jobs of a folder's study, in its order and under its names. A damaged file is skipped with a warning.
 
     Parameters
@@ -171,8 +173,8 @@ def results(folder: str | os.PathLike[str]) -> Iterator[Result]:
 
     Returns
     -------
-    iterator of Result
-        One for each finished job.
+    Results
+        An iterable of `Result`, one for each finished job; `.frame()` is all of it as a table.
 
     Examples
     --------
@@ -184,7 +186,10 @@ def results(folder: str | os.PathLike[str]) -> Iterator[Result]:
     ...     [result.scalars["gap"] for result in results(folder)]
     [0.5]
     """
-    place = Path(folder)
+    return Results(partial(_finished, Path(folder)))
+
+
+def _finished(place: Path) -> Iterator[Result]:
     for heading in read_study(place)["cells"]:
         path = result_file(place, heading["id"])
         if not path.exists():

@@ -249,7 +249,7 @@ def _problem(of: dict[str, Any], link: dict[str, Any]) -> tuple[ImpairedMDP | En
 
 def _start(job: Job) -> None:
     """Start the learner once, so that it can refuse the problem."""
-    from oldlight.learners.base import Setting
+    from oldlight.learners.base import Setting, acts_on_nodes
     from oldlight.model.information import Layout
 
     problem = job.problem
@@ -257,6 +257,7 @@ def _start(job: Job) -> None:
     if job.content.get("by_start") and job.content["evaluate"] != "exact":
         raise ValueError(f'by_start = true goes with evaluate = "exact", not {job.content["evaluate"]!r}')
     tasks.refuse_unplannable(problem)
-    layout = Layout.of(problem) if problem.arrival_probability is None else None
-    setting = Setting.of(problem, job.episodes, job.content["failure"], layout)
-    learner_of(job.who["name"], **job.who["options"]).start(setting, np.random.default_rng(0))
+    learner = learner_of(job.who["name"], **job.who["options"])
+    nodes = acts_on_nodes(learner, problem)
+    layout = None if nodes or problem.arrival_probability is not None else Layout.of(problem)
+    learner.start(Setting.of(problem, job.episodes, job.content["failure"], layout), np.random.default_rng(0))

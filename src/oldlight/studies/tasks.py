@@ -144,10 +144,13 @@ def refuse_unplannable(problem: ImpairedMDP, max_bytes: int | None = None, scrat
     from oldlight.model.information import settled_late
     from oldlight.planning.delay import checked_layout
     from oldlight.planning.heuristics import certain
+    from oldlight.planning.link_solution import planned_by_automaton
     from oldlight.planning.scratch import scratch_folder
 
     folder = None if scratch is None else scratch_folder(scratch)
-    if problem.arrival_probability is not None:
+    if planned_by_automaton(problem):
+        _ = problem.automaton  # refused where the link depends on the process
+    elif problem.arrival_probability is not None:
         settled_late(problem)
     elif not certain(problem):
         checked_layout(problem, max_bytes, scratch=folder)

@@ -26,7 +26,7 @@ from oldlight.machine import thread_count
 from oldlight.model.policies import MarkovPolicy, Policy
 from oldlight.model.problem import ImpairedMDP, checked_problem
 from oldlight.random_streams import Seed, seed_number
-from oldlight.simulation.world import CHUNK, Room, World
+from oldlight.simulation.world import CHUNK, Player, Room, World
 
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
@@ -180,28 +180,7 @@ def simulate(
     workers = thread_count() if threads is None else checks.whole("threads", threads, least=1)
     if player.asks:
         workers = 1  # a Python policy is asked from one thread only
-
-    spare: list[Room] = []  # memory that no thread is using: touching new pages would take as long as playing
-
-    def played(chunk: tuple[int, int]) -> tuple[Any, ...]:
-        if record:
-            return world.play(player, world.draw(number, chunk[0], player), chunk[1])
-        try:
-            room = spare.pop()
-        except IndexError:
-            room = Room(world)
-        part = world.play(player, world.draw(number, chunk[0], player, room), chunk[1], room)
-        spare.append(room)
-        return part[:3]
-
-    if workers == 1 or len(chunks) == 1:
-        parts = [played(chunk) for chunk in chunks]
-    else:
-        pool = ThreadPoolExecutor(workers)
-        try:
-            parts = list(pool.map(played, chunks))
-        finally:
-            pool.shutdown(cancel_futures=True)  # Ctrl-C waits for no more than what is being played
+    parts = _in_chunks(world, player, chunks, number, record, workers)
     joined: list[Any] = [np.concatenate([p[k].T for p in parts]) if record else None for k in (3, 4, 5)]
     return Simulation(
         np.concatenate([p[0] for p in parts]),
@@ -210,3 +189,29 @@ def simulate(
         problem.warmup,
         *joined,
     )
+
+
+def _in_chunks(
+    world: World, player: Player, chunks: list[tuple[int, int]], seed: int, record: bool, workers: int
+) -> list[tuple[Any, ...]]:
+    """What each chunk (its number, its episodes) leaves: returns, rewards by step and ages, with `record` states, actions and arrivals too."""
+    spare: list[Room] = []  # memory that no thread is using: touching new pages would take as long as playing
+
+    def played(chunk: tuple[int, int]) -> tuple[Any, ...]:
+        if record:
+            return world.play(player, world.draw(seed, chunk[0], player), chunk[1])
+        try:
+            room = spare.pop()
+        except IndexError:
+            room = Room(world)
+        part = world.play(player, world.draw(seed, chunk[0], player, room), chunk[1], room)
+        spare.append(room)
+        return part[:3]
+
+    if workers == 1 or len(chunks) == 1:
+        return [played(chunk) for chunk in chunks]
+    pool = ThreadPoolExecutor(workers)
+    try:
+        return list(pool.map(played, chunks))
+    finally:
+        pool.shutdown(cancel_futures=True)  # Ctrl-C waits for no more than what is being played

@@ -10,56 +10,70 @@ import gymnasium as gym
 import numpy as np
 
 import oldlight as ol
-from oldlight.envs import AugmentedObservation, ImpairedObservation, learn_in, play
+from oldlight.envs import AugmentedObservation, GridProcess, ImpairedObservation, learn_in, play, policy_of
+
+
+class Greedy:
+    """Stands for a trained model where stable-baselines3 is not installed: towards the middle from the newest state, if it is seen."""
+
+    def predict(self, row: np.ndarray, deterministic: bool = True) -> tuple[int, None]:
+        newest = int(row[ROOM : ROOM + 21].argmax())
+        return (2 if newest == 20 else int(newest >= 10)), None
+
+
+ROOM = 2 * 6 + 1 + 2  # entries of the vector before the newest state: two actions, the age, whether it is fresh
 
 
 def main(out: Path) -> None:
     out.mkdir(parents=True, exist_ok=True)
 
-    # 1. Any environment behind a bad link: 2 steps late, 20% lost.
-    env = ImpairedObservation(gym.make("CartPole-v1"), "constant:2+loss:0.2", queue=8)
+    # 1. Wrap: any environment behind a bad link, two steps of 20 ms late, a fifth lost.
+    env = ImpairedObservation(gym.make("CartPole-v1"), "constant:40ms@20+loss:0.2", queue=8, reveal=True)
     shown, _ = env.reset(seed=1)
     print("nothing has come through yet:", {key: np.asarray(value).tolist() for key, value in shown.items()})
-    for _ in range(4):
-        shown, _reward, _ended, _cut, info = env.step(env.action_space.sample())
-    print("later:", {key: np.asarray(value).round(3).tolist() for key, value in shown.items()}, info["arrivals"])
+    over = False
+    while not over:
+        shown, _reward, over, _cut, info = env.step(env.action_space.sample())
+    print("what the link did in this episode:", info["link"])
+    env.channel = "constant:1 | constant:3"  # from now on one of these, drawn for each episode
 
-    # 2. As one vector that a library's learner accepts.
-    flat = AugmentedObservation(env)
-    print("one vector:", flat.observation_space.shape)
-    flat.channel = "constant:3"  # a better link from the next episode on, in the same space
-    flat.reset(seed=2)
-
-    # 3. The package's own environments know their exact optimum.
-    chain = gym.make("oldlight/SensingChain-v0", channel="constant:2")
-    best = ol.solve(chain.unwrapped.problem)
-    returns = play(chain, best.policy, 2000, seed=1)
-    print(
-        f"{chain.spec.id}: the best executable policy is worth {best.value:.3f}; 2,000 episodes of it earned {returns.mean():.3f}"
-    )
-
-    # 4. A tabular learner in a Gymnasium environment behind a link.
-    lake = ImpairedObservation(gym.make("FrozenLake-v1", max_episode_steps=20), "constant:1")
-    returns = learn_in(lake, ol.learners.DelayedUCBVI(pooled=True), 2000, seed=1)
-    value = ol.solve(ol.ImpairedMDP(ol.TabularMDP.from_gymnasium("FrozenLake-v1", 20), ol.ConstantDelay(1))).value
-    print(
-        f"FrozenLake behind a delay of 1: the last 1,000 episodes earned {returns[-1000:].mean():.3f}, the optimum is {value:.3f}"
-    )
-
-    # 5. Many environments at once, for learners that want throughput.
-    envs = gym.make_vec("oldlight/SensingChain-v0", num_envs=64, channel="constant:3")
-    envs.reset(seed=1)
-    total = sum(float(envs.step(envs.action_space.sample())[1].sum()) for _ in range(1000))
-    print(f"64 environments, 1,000 steps each, {total:.0f} earned at random")
-
-    # 6. A deep learner, if stable-baselines3 is there.
+    # 2. Train: as one vector that a library's learner accepts; on a process with a table the package's own learners train too.
+    chain = AugmentedObservation(gym.make("oldlight/SensingChain-v0", channel="constant:2"))
+    model = Greedy()
     if importlib.util.find_spec("stable_baselines3"):
         from stable_baselines3 import PPO
 
-        PPO(
-            "MlpPolicy", AugmentedObservation(gym.make("oldlight/SensingChain-v0", channel="constant:2")), n_steps=256
-        ).learn(1000)
-        print("PPO has trained for 1,000 steps behind the link")
+        model = PPO("MlpPolicy", chain, n_steps=256, seed=1).learn(1000)
+    lake = ImpairedObservation(gym.make("FrozenLake-v1", max_episode_steps=20), "constant:1")
+    returns = learn_in(lake, ol.learners.DelayedUCBVI(pooled=True), 1000, seed=1)
+    value = ol.solve(ol.ImpairedMDP(ol.TabularMDP.from_gymnasium("FrozenLake-v1", 20), ol.ConstantDelay(1))).value
+    print(f"FrozenLake: the last 500 episodes earned {returns[-500:].mean():.3f}, the optimum is {value:.3f}")
+
+    # 3. Compare with the optimum: the model's exact value behind the link, beside the best that can be executed.
+    problem = chain.unwrapped.problem
+    policy = policy_of(model, chain)
+    best, mine = ol.solve(problem), ol.evaluate(problem, policy).value
+    print(
+        f"oldlight/SensingChain-v0: the model is worth {mine:.3f}, {100 * mine / best.value:.0f} % of the optimum {best.value:.3f}"
+    )
+
+    # 4. Compare where there is no table: a plan on a grid, played on the real environment behind the link.
+    grid = GridProcess.from_env(gym.make("CartPole-v1"), bins=(3, 7, 9, 9), discount=0.97)
+    planned = grid.controller("constant:1")
+    real = ImpairedObservation(gym.make("CartPole-v1"), "constant:1", queue=0)
+    returns = play(real, planned, 5, seed=1, grid=grid)
+    print(
+        f"{grid}: the plan earned {returns.mean():.0f} ± {1.96 * returns.std(ddof=1) / 5**0.5:.0f} on the real CartPole"
+    )
+
+    # 5. Deploy: a controller is one file, decides in microseconds, and copes with what the link does.
+    file = planned.save(out / "cartpole.npz")
+    controller = ol.Controller.load(file)
+    seen, _ = gym.make("CartPole-v1").reset(seed=2)
+    controller.act()  # nothing has arrived yet
+    controller.observe(step=0, state=grid.cell(seen))
+    print("the first informed action of the controller in", file.name, "is", grid.action(controller.act()))
+    print("the model runs as a controller too:", ol.Controller(problem, policy).act())
 
 
 if __name__ == "__main__":

@@ -32,15 +32,17 @@ def test_a_short_training(env: str, observation: str, algorithm: str) -> None:
     assert len(found["at"]) == len(found["returns"]) == 3
     assert found["at"][0] == 0
     assert found["at"][-1] >= 600
-    assert np.isfinite(found["returns"]).all()
+    assert np.isfinite(
+        found["returns"][observation == "forward" :]
+    ).all()  # a forward model knows nothing before the first step
     if env == POLE:
         assert math.isnan(found["optimum"])
-        assert (found["returns"] >= 5).all()  # a pole takes a while to fall
+        assert (found["returns"][observation == "forward" :] >= 5).all()  # a pole takes a while to fall
     else:
         mdp = ol.instances.sensing_chain()
         behind = ol.ConstantDelay(0) if observation == "full" else problem.channel
         assert found["optimum"] == pytest.approx(ol.solve(ol.ImpairedMDP(mdp, behind)).value)
-        assert (found["returns"] <= mdp.horizon).all()
+        assert (found["returns"][observation == "forward" :] <= mdp.horizon).all()
 
 
 def test_one_seed_decides() -> None:
@@ -51,8 +53,8 @@ def test_one_seed_decides() -> None:
 
 
 def test_what_each_agent_looks_at() -> None:
-    full, all_known, newest = (make(POLE, "constant:2", x).observation_space.shape for x in OBSERVATIONS)
-    assert full == newest == (4,)
+    full, all_known, newest, forward = (make(POLE, "constant:2", x).observation_space.shape for x in OBSERVATIONS)
+    assert full == newest == forward == (4,)
     assert all_known[0] > 4
     with pytest.raises(ValueError, match="observation is 'everything', expected one of"):
         make(POLE, "constant:2", "everything")

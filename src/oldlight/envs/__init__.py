@@ -18,13 +18,23 @@ from oldlight.envs.registration import register
 if TYPE_CHECKING:
     from oldlight.envs.agents import information, learn_in, play
     from oldlight.envs.augmented_observation import AugmentedObservation, AugmentedVectorObservation
+    from oldlight.envs.drawn_link import LinkPerEpisode
     from oldlight.envs.fixed_length import FixedLength
     from oldlight.envs.grid import GridProcess
+    from oldlight.envs.impaired_action import ImpairedAction
     from oldlight.envs.impaired_observation import ImpairedObservation
+    from oldlight.envs.impaired_parts import ImpairedParts
+    from oldlight.envs.impaired_vector import ImpairedVectorObservation
+    from oldlight.envs.model_policy import policy_of
     from oldlight.envs.tabular import TabularEnv
     from oldlight.envs.vector import TabularVectorEnv
 
 _WHERE = {
+    "policy_of": "model_policy",
+    "LinkPerEpisode": "drawn_link",
+    "ImpairedVectorObservation": "impaired_vector",
+    "ImpairedParts": "impaired_parts",
+    "ImpairedAction": "impaired_action",
     "AugmentedObservation": "augmented_observation",
     "AugmentedVectorObservation": "augmented_observation",
     "FixedLength": "fixed_length",
@@ -42,12 +52,17 @@ __all__ = [
     "AugmentedVectorObservation",
     "FixedLength",
     "GridProcess",
+    "ImpairedAction",
     "ImpairedObservation",
+    "ImpairedParts",
+    "ImpairedVectorObservation",
+    "LinkPerEpisode",
     "TabularEnv",
     "TabularVectorEnv",
     "information",
     "learn_in",
     "play",
+    "policy_of",
     "register",
 ]
 

@@ -20,9 +20,11 @@ from numpy.typing import NDArray
 
 from oldlight import checks
 from oldlight.control.controller import Controller
+from oldlight.envs.drawn_link import LinkPerEpisode
 from oldlight.envs.fixed_length import FixedLength
 from oldlight.envs.grid import GridProcess
 from oldlight.envs.grid_play import play_controller
+from oldlight.envs.impaired_action import ImpairedAction
 from oldlight.envs.impaired_observation import ImpairedObservation
 from oldlight.envs.tabular import TabularEnv
 from oldlight.learners.base import LearnerLike, Setting, current_policy
@@ -88,8 +90,14 @@ class _Stage:
         elif isinstance(env, ImpairedObservation):
             self.problem = _table(env) if problem is None else problem
             H = self.problem.horizon
-            every = {"horizon": H, "queue": H + env.actuation}  # a policy of the table needs all actions since
-            self.env = ImpairedObservation(FixedLength(env.env, H), **env._saved_kwargs | every)
+            pending = _late_actions(env)
+            every: dict[str, Any] = {
+                "horizon": H,
+                "queue": H + len(pending),
+            }  # a policy of the table needs all actions since
+            every |= {"actuation": len(pending), "pending": pending}
+            inside = env.env.env if isinstance(env.env, ImpairedAction) else env.env
+            self.env = ImpairedObservation(FixedLength(inside, H), **env._saved_kwargs | every)
         else:
             raise TypeError(
                 f"{env} shows nothing that an agent of oldlight can read: wrap it, ImpairedObservation(env, channel), as the "
@@ -262,6 +270,11 @@ def play(
 def _table(env: ImpairedObservation) -> ImpairedMDP:
     """The process behind the wrapper, from the environment's own table."""
     base: Any = env.unwrapped
+    if isinstance(env.channel, LinkPerEpisode):
+        raise ValueError(
+            "the link is drawn for each episode, and the best policy behind it remembers all ages so far; plan and learn behind one of them: "
+            f"env.channel = .. The links are {env.channel!r}"
+        )
     if env.horizon is None:
         raise ValueError("the environment has no limit on its steps: ImpairedObservation(env, channel, horizon=...)")
     if isinstance(base, TabularEnv):
@@ -272,4 +285,20 @@ def _table(env: ImpairedObservation) -> ImpairedMDP:
         raise ValueError(
             f"{base} has no transition table, and learners are told the rewards: give problem=ImpairedMDP(TabularMDP(...), channel)"
         )
-    return ImpairedMDP(mdp, env.channel, actuation=env.actuation, pending=[int(a) for a in env.pending])
+    pending = _late_actions(env)
+    return ImpairedMDP(mdp, env.channel, actuation=len(pending), pending=pending)
+
+
+def _late_actions(env: ImpairedObservation) -> list[int]:
+    """The actions under way at the start: those of the wrapper and, acting first, the defaults of a constant delay of actions inside."""
+    pending = [int(a) for a in env.pending]
+    inside: Any = env.env
+    if isinstance(inside, ImpairedAction):
+        return [int(inside.default)] * inside.planned_actuation + pending
+    while isinstance(inside, gym.Wrapper):
+        if isinstance(inside, ImpairedAction):
+            raise ValueError(
+                f"ImpairedAction is inside of other wrappers, {env.env}; put it directly inside ImpairedObservation"
+            )
+        inside = inside.env
+    return pending

@@ -44,7 +44,7 @@ class Flattening:
     """From a Dict space to one vector: `space`, and `rows(shown, n)` for n values at once, axes (n, entry)."""
 
     def __init__(self, space: spaces.Space[Any], kind: str, keys: Sequence[str] | None) -> None:
-        if not isinstance(space, spaces.Dict) or not {"age", "seen"} <= set(space.spaces):
+        if not isinstance(space, spaces.Dict) or not {"age", "seen"} <= {key.partition("/")[0] for key in space.spaces}:
             raise TypeError(
                 f"AugmentedObservation needs the Dict of a link, not {space}; put ImpairedObservation(env, channel) inside"
             )
@@ -126,16 +126,17 @@ class _Part:
             )
         self.shifted = False
         self.low, self.high = space.low.ravel().astype(np.float64), space.high.ravel().astype(np.float64)
-        known = key in COUNTERS and self.high[0] < ENDLESS
+        entry = key.partition("/")[0]  # age of a part is age/part
+        known = entry in COUNTERS and self.high[0] < ENDLESS
         if as_box:
-            if key in ("age", "waited") and ages is not None:
+            if entry in ("age", "waited") and ages is not None:
                 self.scale = float(ages)
             elif known:
                 self.scale = float(self.high[0])
             if self.scale is not None:
                 self.high = self.high / self.scale
         elif not known:
-            why = "no limit on its steps is known" if key in COUNTERS else "it holds numbers, not choices"
+            why = "no limit on its steps is known" if entry in COUNTERS else "it holds numbers, not choices"
             raise ValueError(f'{key} cannot be part of a MultiDiscrete: {why}; use kind="box" or leave it out of keys')
 
     def place(self, first: int) -> int:

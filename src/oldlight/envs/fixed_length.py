@@ -56,3 +56,18 @@ class FixedLength(gym.Wrapper[Any, Any, Any, Any], RecordConstructorArgs):
             raise ValueError(f"the environment was cut off after {self._now} steps, before horizon = {self.horizon}")
         self._ended, self._last = bool(terminated), copied(observation)
         return observation, float(reward), over, False, info
+
+
+def longest_episode(env: gym.Env[Any, Any]) -> int | None:
+    """The environment's limit on its steps, or None."""
+    from oldlight.envs.tabular import TabularEnv
+
+    if isinstance(env, FixedLength | TabularEnv):
+        return env.horizon
+    if not isinstance(env, gym.Wrapper):
+        return None
+    inside = longest_episode(env.env)
+    if not isinstance(env, gym.wrappers.TimeLimit):
+        return inside
+    limit = int(env._max_episode_steps)
+    return limit if inside is None else min(limit, inside)

@@ -5,7 +5,7 @@ d_i, before the action of that time is chosen, in order and at most one a step; 
 would have arrived. Other links (`PacketChannel`, `FIFODelay`, ..) do what they say. What the agent gets is the flat Dict of `oldlight.envs.observation_view`: the newest observation that has come
 through, its age, whether it is fresh, whether anything has been seen, the actions since.
 
-**The end.** `terminated` and `truncated` are not delayed. The last Dict is shown through the link like every other: it holds the
+**The end.** `terminated` and `truncated` are not delayed (but see `ends`). The last Dict is shown through the link like every other: it holds the
 newest observation that has come through by then, which is the last one only if nothing was late. Everything still under
 way is delivered in `info`.
 
@@ -20,6 +20,9 @@ several times, and an `AgeChain` that begins with an old message speaks of it: (
 `observations` (None: lost), `actions` by the step they acted on, `rewards`, and `arrivals`, the times (−1: lost): every message that was
 not lost, those included that were overtaken or arrive after the end. `AgeChain` and `HeldLag` have no messages, only what they show: what
 they never showed counts as lost.
+
+At the end `info["link"]` says what the link did in the episode (`oldlight.envs.link_statistics`). With `reveal=True` every `info` has `present`, the true present
+observation: for a critic or a teacher, not for the agent.
 
 **The channel** can be changed: `env.channel = ...`, `set_wrapper_attr("channel", ...)`, `set_attr` of a vector environment (on a wrapper
 further out too: see `oldlight.envs.outside`) and `reset(options={"channel": ...})` take a channel, its text or its data. It is checked at once,
@@ -44,7 +47,9 @@ from gymnasium.utils import RecordConstructorArgs
 
 from oldlight import checks
 from oldlight.envs.actions import as_action, first_action, fitted
-from oldlight.envs.fixed_length import FixedLength
+from oldlight.envs.drawn_link import LinkPerEpisode, drawn_link
+from oldlight.envs.fixed_length import longest_episode
+from oldlight.envs.link_statistics import LinkStatistics
 from oldlight.envs.observation_view import ObservationView, copied, plain_copy
 from oldlight.envs.outside import take_channel, wrappers_around
 from oldlight.envs.tabular_setup import PLACES, REWARDS, Rewards, as_data
@@ -57,8 +62,12 @@ WHOLE = (int, np.int64)  # the types of most actions of a Discrete space
 STREAM = 0x01D  # keeps the link's random numbers apart from the environment's
 
 
+Link = Channel | LinkPerEpisode | Mapping[str, Any] | str
+
+
 class ImpairedObservation(gym.Wrapper[Any, Any, Any, Any], RecordConstructorArgs):
-    """`env` behind `channel` (a channel, as text such as "constant:2+loss:0.2" or "packets:0=.5,1=.5+loss:0.1", or as data).
+    """`env` behind `channel` (a channel, as text such as "constant:2+loss:0.2" or "packets:0=.5,1=.5+loss:0.1", or as data; or several to draw
+    from for each episode, `LinkPerEpisode`, as text "constant:1 | constant:4"). {"camera": .., "imu": ..}: a link for each part, see `ImpairedParts`.
 
     rewards: "immediate" or "delayed" (travelling with their observations).
     actuation: the action chosen at time h acts at step h + actuation; `pending` are those under way at the start (the first action, or
@@ -70,12 +79,23 @@ class ImpairedObservation(gym.Wrapper[Any, Any, Any, Any], RecordConstructorArgs
     limit, if it has one.
     hindsight: False forgets what has been delivered: what is kept does not grow with the episode, only with what is under way; then there
     is no info["hindsight"].
+    reveal: show the true present observation in info["present"].
+    ends: "delayed" tells of `terminated` when an observation of the end, or after it, has come through: until then the environment stays where it ended, and
+    every step earns nothing. It ends at the horizon at the latest.
     """
+
+    def __new__(cls, *given: Any, **how: Any) -> Any:
+        channel = given[1] if len(given) > 1 else how.get("channel")
+        if isinstance(channel, Mapping) and not {"kind", "links"} & channel.keys():
+            from oldlight.envs.impaired_parts import ImpairedParts
+
+            return ImpairedParts(*given, **how)
+        return super().__new__(cls)
 
     def __init__(
         self,
         env: gym.Env[Any, Any],
-        channel: Channel | Mapping[str, Any] | str,
+        channel: Link,
         *,
         rewards: Rewards = "immediate",
         actuation: int = 0,
@@ -85,6 +105,8 @@ class ImpairedObservation(gym.Wrapper[Any, Any, Any, Any], RecordConstructorArgs
         clock: bool = False,
         horizon: int | None = None,
         hindsight: bool = True,
+        reveal: bool = False,
+        ends: Rewards = "immediate",
     ) -> None:
         if isinstance(env, gym.vector.VectorEnv):
             raise TypeError(
@@ -93,7 +115,7 @@ class ImpairedObservation(gym.Wrapper[Any, Any, Any, Any], RecordConstructorArgs
             )
         RecordConstructorArgs.__init__(
             self, channel=as_data(channel), rewards=rewards, actuation=actuation, pending=as_data(pending), in_order=in_order,
-            queue=queue, clock=clock, horizon=horizon, hindsight=hindsight,
+            queue=queue, clock=clock, horizon=horizon, hindsight=hindsight, reveal=reveal, ends=ends,
         )  # fmt: skip
         gym.Wrapper.__init__(self, env)
         self.late_rewards = checks.one_of("rewards", rewards, REWARDS) == "delayed"
@@ -106,14 +128,20 @@ class ImpairedObservation(gym.Wrapper[Any, Any, Any, Any], RecordConstructorArgs
         self._copy = plain_copy(seen)
         self._simple = isinstance(done, spaces.Discrete)
         self._actions = (int(done.start), int(done.start + done.n)) if isinstance(done, spaces.Discrete) else (0, 0)
-        self._sampler = self._coming = self._link(channel)
+        self._reveals, self._late_end = bool(reveal), checks.one_of("ends", ends, REWARDS) == "delayed"
+        self._links = drawn_link(channel)
+        self._coming = self._samplers(channel)
+        self._sampler = self._coming[0]
         places = None if queue is None else checks.whole("queue", queue)
-        ages = places or self._places(self._sampler, note=queue is None)
+        needed = [places] if places else []
+        for sampler in [] if places else self._coming:
+            needed.append(self._places(sampler, note=queue is None))
+        ages = max(needed)
         places = ages if places is None else places
         self._view = ObservationView(seen, done, places=places, ages=ages, horizon=self.horizon, ahead=self.actuation, clock=bool(clock))  # fmt: skip
         self.observation_space = self._view.space
         self._rng: np.random.Generator | None = None
-        self._playing = self._warned = False
+        self._playing = self._warned = self._playing_once = False
 
     @property
     def queue(self) -> int:
@@ -121,24 +149,29 @@ class ImpairedObservation(gym.Wrapper[Any, Any, Any, Any], RecordConstructorArgs
         return self._view.places
 
     @property
-    def channel(self) -> Channel:
+    def channel(self) -> Channel | LinkPerEpisode:
         """The link; a new one holds from the next reset on."""
-        return self._coming.channel
+        return self._links or self._coming[0].channel
 
     @channel.setter
-    def channel(self, given: Channel | Mapping[str, Any] | str) -> None:
-        sampler = self._link(given)
-        needs = self._places(sampler) if self._chosen_for_you else 0
+    def channel(self, given: Link) -> None:
+        samplers = self._samplers(given)
+        needs = max(map(self._places, samplers)) if self._chosen_for_you else 0
         if needs > self.queue:
             raise ValueError(
                 f"channel = {given!r} needs a queue of {needs} actions, and {self.queue} are shown, the default for the channel that the "
                 f"environment was made with. Its observation space cannot change: make it with queue={needs}"
             )
-        self._coming = sampler
+        self._coming, self._links = samplers, drawn_link(given)
         self._saved_kwargs = self._saved_kwargs | {"channel": as_data(given), "queue": self.queue}
         self._cached_spec = None
 
-    def _link(self, channel: Channel | Mapping[str, Any] | str) -> LinkSampler:
+    def _samplers(self, given: Link) -> list[LinkSampler]:
+        """One for the channel, or one for each that it is drawn from."""
+        links = drawn_link(given)
+        return [self._link(channel) for channel in ([given] if links is None else links.channels)]
+
+    def _link(self, channel: Any) -> LinkSampler:
         seen, done = self.env.observation_space, self.env.action_space
         sizes = (int(seen.n), int(done.n)) if self._tabular else None  # type: ignore[attr-defined]
         made = channel_of(channel)
@@ -180,16 +213,31 @@ class ImpairedObservation(gym.Wrapper[Any, Any, Any, Any], RecordConstructorArgs
             self._rng = np.random.Generator(np.random.SFC64(np.random.SeedSequence(seed, spawn_key=(STREAM,))))
         others = {key: value for key, value in (options or {}).items() if key != "channel"}
         observation, info = self.env.reset(seed=seed, options=others or None)
-        self._sampler = self._coming
+        self._draw_link(info := dict(info))
         self._now, self._newest, self._heard = 0, -1, -1  # time, newest visible step, when it arrived
         self._sent: dict[int, Any] = {}  # observations by step: the newest one and those that may still come
         self._chosen = deque(map(copied, self.pending), maxlen=max(self.queue, self.actuation, 1))  # the newest actions
         self._unpaid: dict[int, float] = {}  # rewards by the step of the observation that brings them
         self._owed = 0.0  # rewards whose observations were lost
         self._record: dict[str, list[Any]] = {name: [] for name in ("observations", "actions", "rewards", "arrivals")}
-        self._playing = True
-        info = dict(info) | {"arrivals": self._deliver(observation, self._sampler.begin(self._rng))}
+        self._playing, self._counts = True, LinkStatistics()
+        self._over_at: int | None = None  # the step at which the environment ended, while the agent does not know
+        info["arrivals"] = self._deliver(observation, self._sampler.begin(self._rng))
+        if self._reveals:
+            info["present"] = self._copy(observation)
         return self._shown(), info
+
+    def _draw_link(self, info: dict[str, Any]) -> None:
+        """The link of this episode."""
+        assert self._rng is not None
+        links = self._links
+        if links is None:
+            self._sampler = self._coming[0]
+            return
+        if not (links.once and self._sampler in self._coming and self._playing_once):
+            self._sampler = self._coming[links.number(self._rng)]
+            self._playing_once = True
+        info["channel"] = self._sampler.channel
 
     def _heed(self, wrappers: Sequence[Any], options: Mapping[str, Any] | None) -> None:
         """A channel given with the reset, or set on a wrapper outside; and a time limit there."""
@@ -226,7 +274,10 @@ class ImpairedObservation(gym.Wrapper[Any, Any, Any, Any], RecordConstructorArgs
         else:
             chosen, acts = copied(action), copied(acts)
             acted = copied(acts)
-        observation, reward, terminated, truncated, info = self.env.step(acts)
+        if self._over_at is None:
+            observation, reward, terminated, truncated, info = self.env.step(acts)
+        else:
+            observation, reward, terminated, truncated, info = self._last, 0.0, True, False, {}
         self._chosen.append(chosen)
         where = (self._state, int(acts) - low) if self._tabular else (0, 0)
         self._now += 1
@@ -238,15 +289,27 @@ class ImpairedObservation(gym.Wrapper[Any, Any, Any, Any], RecordConstructorArgs
             self._record["rewards"].append(reward)
         info = dict(info)
         info["arrivals"] = self._deliver(observation, self._sampler.send(*where))
+        if self._reveals:
+            info["present"] = self._copy(observation)
+        if self._late_end and terminated:
+            terminated = self._known_end(observation)
         shown = self._shown()
         over = bool(terminated or truncated)
         if over:
             self._playing = False
-            info["arrivals"] += self._deliver_the_rest()
+            rest = self._deliver_the_rest()
+            info["link"] = self._counts.summary(self._now + 1, sum(seen is not None for _, seen in rest))
+            info["arrivals"] += rest
             if self._keeps:
                 info["hindsight"] = self._hindsight()
         paid = self._pay(over) if self.late_rewards else reward
         return shown, paid, bool(terminated), bool(truncated), info
+
+    def _known_end(self, observation: Any) -> bool:
+        """The environment has ended: does the agent know?"""
+        if self._over_at is None:
+            self._over_at, self._last = self._now, self._copy(observation)
+        return self._newest >= self._over_at or self._now == self.horizon
 
     def _deliver(self, observation: Any, now: Delivery) -> list[tuple[int, Any]]:
         """The newest observation is sent; what arrives now moves the newest visible step on."""
@@ -261,6 +324,7 @@ class ImpairedObservation(gym.Wrapper[Any, Any, Any, Any], RecordConstructorArgs
         for i in now.arrived:
             if i >= 0:
                 self._reveal(i, time)
+                self._counts.arrived(i)
                 news.append((i, self._copy(sent[i])))
             else:
                 news.append((i, None))
@@ -275,6 +339,7 @@ class ImpairedObservation(gym.Wrapper[Any, Any, Any, Any], RecordConstructorArgs
         for i in gone:
             if i != self._newest:
                 sent.pop(i, None)
+                self._counts.pending.discard(i)
         return news
 
     def _reveal(self, i: int, when: int) -> None:
@@ -302,6 +367,11 @@ class ImpairedObservation(gym.Wrapper[Any, Any, Any, Any], RecordConstructorArgs
         time = self._now + self.actuation
         age = time - self._newest if seen else time
         waited = self._now - self._heard if seen else age + 1
+        counts = self._counts
+        counts.ages += age
+        counts.decisions += 1
+        if waited > counts.longest:
+            counts.longest = waited
         shown = min(age, self._view.places)
         since = list(self._chosen)
         if len(since) > shown:
@@ -322,18 +392,3 @@ class ImpairedObservation(gym.Wrapper[Any, Any, Any, Any], RecordConstructorArgs
                 break
             self._owed += self._unpaid.pop(i)
         return paid
-
-
-def longest_episode(env: gym.Env[Any, Any]) -> int | None:
-    """The environment's limit on its steps, or None."""
-    from oldlight.envs.tabular import TabularEnv
-
-    if isinstance(env, FixedLength | TabularEnv):
-        return env.horizon
-    if not isinstance(env, gym.Wrapper):
-        return None
-    inside = longest_episode(env.env)
-    if not isinstance(env, gym.wrappers.TimeLimit):
-        return inside
-    limit = int(env._max_episode_steps)
-    return limit if inside is None else min(limit, inside)

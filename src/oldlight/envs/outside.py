@@ -16,6 +16,7 @@ from typing import Any
 
 import gymnasium as gym
 
+from oldlight.envs.drawn_link import LinkPerEpisode
 from oldlight.model.channels import Channel
 
 Wrapper = gym.Wrapper[Any, Any, Any, Any]
@@ -40,6 +41,10 @@ def take_channel(wrappers: Sequence[Wrapper]) -> Any:
 
     Only a channel, its text or its data count: the attribute may be the wrapper's own.
     """
-    given = [wrapper for wrapper in wrappers if isinstance(vars(wrapper).get("channel"), Channel | str | Mapping)]
+    given = [
+        wrapper
+        for wrapper in wrappers
+        if isinstance(vars(wrapper).get("channel"), (Channel, LinkPerEpisode, str, Mapping))
+    ]
     taken = [vars(wrapper).pop("channel") for wrapper in given]
     return taken[-1] if taken else None

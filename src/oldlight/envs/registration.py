@@ -15,6 +15,13 @@ NAMES: dict[str, str | None] = {  # of the environments, and of their function i
     "HardTree": "hard_tree",
     "Tabular": None,  # any process: mdp=
 }
+CLASSICS = (
+    "Acrobot-v1",
+    "CartPole-v1",
+    "MountainCar-v0",
+    "MountainCarContinuous-v0",
+    "Pendulum-v1",
+)  # oldlight/CartPole-v1, ..
 DEFAULTS: dict[str, dict[str, Any]] = {"Dichotomy": {"d": 2}, "Tabular": {"mdp": "sensing_chain:0.8"}}
 
 
@@ -52,3 +59,22 @@ def register() -> None:
                 vector_entry_point=f"oldlight.envs.vector:{name}VectorEnv",
                 kwargs=dict(DEFAULTS.get(name, {})),
             )
+    for name in CLASSICS:
+        if f"oldlight/{name}" not in gymnasium.registry:
+            gymnasium.register(
+                id=f"oldlight/{name}", entry_point="oldlight.envs.registration:classic", kwargs={"of": name}
+            )
+
+
+def classic(of: str, channel: Any = "none", **how: Any) -> Any:
+    """`oldlight/CartPole-v1` and the other classic ids: the environment inside `ImpairedObservation`, whose keywords it takes too."""
+    import gymnasium
+
+    from oldlight.envs.impaired_observation import ImpairedObservation
+
+    own = {
+        name: how.pop(name)
+        for name in ("render_mode", "max_episode_steps", "goal_velocity", "g", "sutton_barto_reward")
+        if name in how
+    }
+    return ImpairedObservation(gymnasium.make(of, **own), channel, **how)

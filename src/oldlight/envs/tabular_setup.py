@@ -13,6 +13,7 @@ from gymnasium import spaces
 
 from oldlight import checks
 from oldlight.envs.batch_simulator import BatchSimulator
+from oldlight.envs.drawn_link import LinkPerEpisode
 from oldlight.envs.observation_view import ObservationView
 from oldlight.model.channels import Channel, ConstantDelay
 from oldlight.model.mdp import TabularMDP
@@ -147,6 +148,8 @@ def as_data(value: Any) -> Any:
             return value
     if isinstance(value, TabularMDP):
         return {name: as_data(part) for name, part in value.__getstate__().items() if part is not None}
+    if isinstance(value, LinkPerEpisode):
+        return value.to_data()
     if isinstance(value, Enum):
         return value.value
     if isinstance(value, np.ndarray | np.generic):

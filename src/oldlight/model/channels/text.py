@@ -9,6 +9,7 @@
     loss:0.2               20% are lost                              seen:0.8            the same
     bursty:0.1,0.5         to_bad, to_good[, seen_good, seen_bad]    wifi                the Wi-Fi link of docs/traces.md
     trace:link.csv@20      fitted to a measured link at 20 ms        file:link.json      what `oldlight trace` wrote
+    constant:40ms@20       milliseconds, of which a step has 20: rounded up to whole steps, and the period is kept
     mymodule:MyChannel     a channel of your own (`oldlight.own_code`)
     packets: fifo: ages: renewal: periodic: held:   links without a delay law (`oldlight.model.channels.link_text`)
 
@@ -53,6 +54,7 @@ from oldlight.model.channels.link_text import (
     number,
     with_loss,
 )
+from oldlight.model.channels.milliseconds import MILLISECONDS, in_steps
 from oldlight.own_code import called, permit, resolve
 
 CHANNELS = (Channel,)  # what a channel of one's own derives from
@@ -140,6 +142,8 @@ def _from_text(text: str) -> Channel:
     permit(*own)
     for part in parts:
         kind, _, rest = part.partition(":")
+        if MILLISECONDS.search(rest) and kind not in MEASURED and kind != "file":
+            rest, period = in_steps(text, rest, period)
         if kind == "cap":
             if delay is None:
                 raise ValueError(f"channel {text!r}: cap:{rest} shortens the delay before it, e.g. geometric:0.3+cap:4")
@@ -245,6 +249,11 @@ def _in_file(path: str) -> Channel:
 def _from_data(data: Mapping[str, Any]) -> Channel:
     fields = {key: value for key, value in data.items() if key not in ("kind", "period_ms")}
     kind = data.get("kind")
+    if kind is None and data and all(isinstance(part, Channel | str | Mapping) for part in data.values()):
+        raise ValueError(
+            f"a link for each of the parts {', '.join(map(repr, data))} is played by oldlight.envs.ImpairedObservation, and not planned: with parts of different "
+            "ages, all that the fresher ones have shown since belongs to the information"
+        )
     if not isinstance(kind, str) or kind not in KINDS:
         raise ValueError(f"a channel as data has kind = {kind!r}{nearest(str(kind), KINDS)}")
     made, allowed = KINDS[kind]

@@ -51,13 +51,30 @@ never = sorted(name for name, n in before.items() if n == 0)
 print(json.dumps([never, {name: [before[name], n] for name, n in after.items() if n > before[name]}]))
 """
 
+ENTRIES = {  # called from Python (what only loops call is not loaded by itself)
+    "delay.sweep",
+    "policy_value.value_policies",
+    "episodes.begin",
+    "episodes.play",
+    "episodes.play_late",
+    "delayed_ucbvi.block",
+    "delayed_ucbvi.greedy_block",
+    "delayed_ucbvi.take",
+    "augmented_blocks.ucbvi_block",
+    "augmented_blocks.q_block",
+    "posterior_sampling.block",
+    "posterior_sampling.draw_process",
+    "loss_ucbvi.plan",
+    "batch_simulator.step",
+}
+
 
 @pytest.mark.subprocess
 def test_what_people_do_first_is_compiled() -> None:
     done = subprocess.run([sys.executable, "-c", AFTERWARDS], capture_output=True, text=True, check=True)
     never, new = json.loads(done.stdout.splitlines()[-1])
     assert new == {}, "these loops were compiled for other types than `oldlight compile` compiles them for"
-    assert [name for name in never if "._" not in name and not name.startswith(("graph.", "search."))] == []
+    assert ENTRIES - set(never) == ENTRIES, "`oldlight compile` leaves these out"
 
 
 def test_an_unknown_part_is_refused(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:

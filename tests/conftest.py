@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import os
 import re
 import sys
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -13,6 +14,9 @@ import pytest
 
 import oldlight as ol
 from oracle import History, random_instance
+
+os.environ.pop("PYTHONDONTWRITEBYTECODE", None)  # hundreds of child processes need not compile our modules again
+sys.dont_write_bytecode = False
 
 STARTS_PROCESSES = re.compile(
     r"\b(subprocess|multiprocessing|AsyncVectorEnv|run_testbed|LocalCluster)\b|\bworkers=[2-9]"
@@ -59,6 +63,21 @@ def information_of(history: History) -> ol.Information:
         return ol.Information.nothing_seen(tuple(actions))
     t, s = newest
     return ol.Information(h, t, s, tuple(actions[t + len(past) :]), h - when)
+
+
+def made_once(factory: pytest.TempPathFactory, name: str, make: Callable[[Path], Any]) -> Path:
+    """The folder `name` that `make` fills, made by the first test process that asks for it; the others wait, and read it."""
+    import fcntl
+
+    alone = "PYTEST_XDIST_WORKER" not in os.environ
+    place = (factory.getbasetemp() if alone else factory.getbasetemp().parent) / name
+    with place.with_suffix(".lock").open("w") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        if not place.with_suffix(".made").exists():
+            place.mkdir()
+            make(place)
+            place.with_suffix(".made").touch()
+    return place
 
 
 @pytest.fixture

@@ -18,45 +18,25 @@ from fnmatch import fnmatch
 from pathlib import Path
 
 HERE = Path(__file__).resolve().parents[2]
-LATER = (  # what came after the packages: links without a delay law, recordings of networks, code that is named, files that are hostile, checkers
-    *(
-        f"model/channels/{name}.py"
-        for name in ("age_chain", "automaton", "capped_link", "fifo", "held_lag", "hidden", "in_order")
-    ),
-    *(
-        f"model/channels/{name}.py"
-        for name in ("link_text", "messages", "packets", "periodic", "renewal", "without_law")
-    ),
-    *(
-        "model/age_layers.py",
-        "model/link_*.py",
-        "kernels/ages.py",
-        "kernels/graph.py",
-        "kernels/search.py",
-        "control/link_choice.py",
-    ),
-    *("planning/ages.py", "planning/link_*.py", "planning/search.py", "planning/table_walk.py", "simulation/link_*.py"),
-    *(
-        "simulation/channel_check.py",
-        "testing.py",
-        "own_code.py",
-        "studies/trust.py",
-        "files.py",
-        "envs/typical_age.py",
-        "envs/outside.py",
-    ),
-    *(
-        f"traces/{name}.py"
-        for name in ("age_plan", "candidates", "comparison", "counted", "following", "measured", "replay", "ticks")
-    ),
-    *(
-        "traces/read_json.py",
-        "traces/read_table.py",
-        "testbed/recorded.py",
-        "paper/paper_regret.py",
-        "planning/walk.py",
-    ),
-)
+BY_FEATURE = """what serves only features that came after the packages
+    links without a delay law: model/channels/age_chain.py model/channels/automaton.py model/channels/capped_link.py model/channels/fifo.py
+        model/channels/held_lag.py model/channels/hidden.py model/channels/in_order.py model/channels/link_text.py model/channels/messages.py
+        model/channels/packets.py model/channels/periodic.py model/channels/renewal.py model/channels/without_law.py model/channels/later_link.py
+        model/age_layers.py model/link_*.py kernels/ages.py kernels/graph.py kernels/search.py kernels/belief_table.py control/link_choice.py
+        planning/ages.py planning/link_*.py planning/search.py planning/table_walk.py planning/walk.py planning/informed.py simulation/link_*.py
+        simulation/channel_check.py envs/typical_age.py envs/outside.py
+    recordings: traces/age_plan.py traces/candidates.py traces/comparison.py traces/counted.py traces/following.py traces/measured.py
+        traces/replay.py traces/ticks.py traces/read_json.py traces/read_table.py testbed/recorded.py
+    for ever: planning/stationary*.py model/stationary_policy.py model/channels/endless.py planning/holding.py
+    size: model/transitions.py model/table_size.py planning/large_loss.py model/log_*.py model/cassandra.py model/prism.py instances/icu.py
+    compiled blocks of episodes: learners/episode_blocks.py kernels/episode_blocks.py kernels/short_blocks.py planning/table_values.py
+    requirements and the explorer: planning/requirement*.py planning/impairments.py planning/neighbouring_links.py planning/known_points.py
+        planning/frontier.py planning/sensitivity.py traces/links_compared.py traces/channel_comparison.py cli/need.py cli/explorer.py explore/*
+    trust: own_code.py studies/trust.py files.py cli/terminal.py kernels/cache.py testing.py
+    the paper's figure anew: paper/paper_regret.py
+"""
+LATER = tuple(word for word in BY_FEATURE.split() if "/" in word or word.endswith(".py"))
+SURFACE = ("to_dict", "plot", "__repr__", "__str__")  # which every result has since
 
 
 def code_of(text: str) -> list[str]:
@@ -81,6 +61,18 @@ def length(function: ast.FunctionDef) -> int:
     said = function.body[0]
     documented = ast.get_docstring(function) is not None
     return (function.end_lineno or 0) - function.lineno + 1 - documented * ((said.end_lineno or 0) - said.lineno + 1)
+
+
+def statements(text: str) -> int:
+    """Statements but imports and docstrings, those of SURFACE left out: a number that does not depend on where lines are broken."""
+
+    def counted(node: ast.AST) -> int:
+        if isinstance(node, ast.Import | ast.ImportFrom) or getattr(node, "name", "") in SURFACE:
+            return 0
+        said = isinstance(node, ast.Expr) and isinstance(node.value, ast.Constant)
+        return (isinstance(node, ast.stmt) and not said) + sum(map(counted, ast.iter_child_nodes(node)))
+
+    return counted(ast.parse(text))
 
 
 def repeated(codes: dict[str, list[str]], run: int = 6) -> int:
@@ -115,6 +107,7 @@ def measure(folder: Path) -> dict[str, str]:
         "lines": f"{sum(lengths.values()):,}",
         "lines of code (no docstrings, comments, imports)": f"{sum(map(len, codes.values())):,}",
         "the same without modules of later features": f"{sum(len(codes[name]) for name in same):,}",
+        "its statements, without `to_dict`, `plot`, `__repr__`": f"{sum(statements(texts[name]) for name in same):,}",
         "longest file": f"{longest} ({lengths[longest]})",
         "longest function, without its docstring": "{1} ({0})".format(*max(functions)),
         "functions over 60 lines": str(sum(n > 60 for n, _ in functions)),

@@ -15,6 +15,8 @@ from typing import Any
 
 import pytest
 
+from conftest import made_once
+
 pytest.importorskip("mkdocs")
 pytest.importorskip("mkdocstrings")
 pytest.importorskip("material")
@@ -37,12 +39,14 @@ SHOWN = (
 @pytest.fixture(scope="module")
 def site(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """The site, built as `make docs` builds it: strict, so that a broken link or an unknown name stops it."""
-    out = tmp_path_factory.mktemp("site")
-    command = [sys.executable, "-m", "mkdocs", "build", "--quiet", "--site-dir", str(out)]
-    env = {**os.environ, "NO_MKDOCS_2_WARNING": "1"}
-    done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, timeout=600, env=env)
-    assert done.returncode == 0, done.stdout + done.stderr
-    return out
+
+    def make(out: Path) -> None:
+        command = [sys.executable, "-m", "mkdocs", "build", "--quiet", "--site-dir", str(out)]
+        env = {**os.environ, "NO_MKDOCS_2_WARNING": "1"}
+        done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, timeout=600, env=env)
+        assert done.returncode == 0, done.stdout + done.stderr
+
+    return made_once(tmp_path_factory, "site", make)
 
 
 @pytest.mark.slow

@@ -324,7 +324,7 @@ TARGETS = [
     Target("studies", coded((STUDY, "instances = []", 'instances = [{name = "subprocess:getoutput", cmd = "true"}]')), use_study, (ValueError, TypeError, OSError, TooLarge)),
     Target("recordings", coded(TRACES), use_trace, (ValueError,)),
     *(Target(f"{kind} files", archives(kind), use_archive(kind), (ol.UnreadableFile,)) for kind in ("process", "policy", "controller", "run")),
-    Target("heads of process files", lambda: ((problem().mdp.save(FOLDER / "head.toml")).read_bytes(),), use_process_head, (ol.UnreadableFile,)),
+    Target("heads of process files", lambda: ((problem().mdp.save(FOLDER / "head.toml")).read_bytes(),), use_process_head, (ol.UnreadableFile, FileNotFoundError)),
     Target("study.json", coded(('{"format": 1, "study": {}, "cells": [{"id": "a1"}]}', "[]", "[" * 100_000)), use_study_record, (ValueError,)),
     Target("datagrams", coded(DATAGRAMS), use_datagram, ()),
     Target("events of a controller", lambda: tuple(bytes(range(i, i + 24)) for i in range(0, 256 - 24, 16)), use_events, ()),

@@ -10,6 +10,8 @@ from pathlib import Path
 
 import pytest
 
+from oldlight.kernels.cache import STAMP, CheckedFiles
+
 KERNELS = Path(__file__).parents[2] / "src" / "oldlight" / "kernels"
 CALLED = "from oldlight.kernels.cache import compiled\n\n\n@compiled\ndef called(x):\n    return x + {number}\n"
 CALLER = (
@@ -44,16 +46,28 @@ def run(package: Path, script: str, **where: str) -> tuple[list[str], str]:
     return done.stdout.split(), done.stderr
 
 
-@pytest.mark.parametrize("own_folder", [False, True])
-def test_a_caller_notices_that_a_called_kernel_has_changed(package: Path, own_folder: bool, tmp_path: Path) -> None:
-    where = {"NUMBA_CACHE_DIR": str(tmp_path / "kept")} if own_folder else {}
-    assert run(package, RUN, **where)[0][:2] == ["2.0", "0"]
-    value, hits, folder = run(package, RUN, **where)[0]
+def test_a_caller_notices_that_a_called_kernel_has_changed(package: Path) -> None:
+    assert run(package, RUN)[0][:2] == ["2.0", "0"]
+    value, hits, folder = run(package, RUN)[0]
     assert (value, hits) == ("2.0", "1")  # the second process compiles nothing
-    assert Path(folder).is_relative_to(tmp_path / "kept" if own_folder else package)
+    assert Path(folder).is_relative_to(package)
     (package / "called.py").write_text(CALLED.format(number=5), encoding="utf-8")
-    assert run(package, RUN, **where)[0][:2] == ["6.0", "0"]
-    assert run(package, RUN, **where)[0][:2] == ["6.0", "1"]
+    assert run(package, RUN)[0][:2] == ["6.0", "0"]
+    assert run(package, RUN)[0][:2] == ["6.0", "1"]
+
+
+def test_damaged_files_in_a_folder_of_ones_own_are_compiled_again(package: Path, tmp_path: Path) -> None:
+    """From one process to the next, as after a disk that was full: neither an exception nor the damaged code."""
+    kept = tmp_path / "kept"
+    value, hits, folder = run(package, RUN, NUMBA_CACHE_DIR=str(kept))[0]
+    assert (value, hits) == ("2.0", "0")
+    assert Path(folder).is_relative_to(kept)
+    paths = [*kept.rglob("*.nbi"), *kept.rglob("*.nbc")]
+    assert len(paths) == 4
+    for path, size in zip(paths, (0, 100, 0, 500), strict=True):
+        path.write_bytes(path.read_bytes()[:size])
+    assert run(package, RUN, NUMBA_CACHE_DIR=str(kept))[0][:2] == ["2.0", "0"]
+    assert run(package, RUN, NUMBA_CACHE_DIR=str(kept))[0][:2] == ["2.0", "1"]  # what was written again is used again
 
 
 def test_without_a_folder_to_write_it_runs_and_says_once_what_to_set(package: Path, tmp_path: Path) -> None:
@@ -65,6 +79,60 @@ def test_without_a_folder_to_write_it_runs_and_says_once_what_to_set(package: Pa
     assert found == ["2.0"]
     assert said.count("RuntimeWarning") == 1
     assert "NUMBA_CACHE_DIR" in said
+
+
+DAMAGE = {
+    "empty": lambda data: b"",
+    "cut off": lambda data: data[: len(data) // 2],
+    "one byte": lambda data: data[:-9] + bytes([data[-9] ^ 1]) + data[-8:],
+    "rubbish": lambda data: b"\x80\x05K\x01." + b"rubbish" * 9,
+}
+
+
+@pytest.mark.parametrize("damage", DAMAGE)
+@pytest.mark.parametrize("damaged", ["*.nbi", "*.nbc", "*.nb?"])
+def test_damaged_files_count_as_absent(tmp_path: Path, damage: str, damaged: str) -> None:
+    """And what is saved next is found again. A file of numba's own begins with no digest, and counts as damaged too."""
+    kept = CheckedFiles(str(tmp_path), "loop", STAMP)
+    kept.save("of floats", b"code" * 99)
+    assert kept.load("of floats") == b"code" * 99
+    for path in tmp_path.glob(damaged):
+        path.write_bytes(DAMAGE[damage](path.read_bytes()))
+    assert kept.load("of floats") is None
+    kept.save("of floats", b"again" * 99)
+    assert kept.load("of floats") == b"again" * 99
+    assert CheckedFiles(str(tmp_path), "loop", "other sources").load("of floats") is None
+
+
+def test_code_that_another_process_wrote_under_the_same_name_is_not_used(tmp_path: Path) -> None:
+    """Two processes that each compile a signature at once both take the number 1: the last index to be written wins, as does the last code."""
+    kept = CheckedFiles(str(tmp_path), "loop", STAMP)
+    kept.save("of floats", b"of floats")
+    [index] = tmp_path.glob("*.nbi")
+    of_floats = index.read_bytes()
+    index.unlink()
+    kept.save("of numbers", b"of numbers")
+    index.write_bytes(of_floats)  # the index of one, the code of the other
+    assert kept.load("of floats") is None
+    assert kept.load("of numbers") is None
+
+
+FULL = """
+import resource, signal
+signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
+from oldlight.kernels.caller import caller
+resource.setrlimit(resource.RLIMIT_FSIZE, (20, 20))
+print(caller(1.0), caller(1))
+"""
+
+
+def test_on_a_full_disk_it_runs_and_says_so_once(package: Path) -> None:
+    """As a full disk answers: files can be made, but nothing can be written into them."""
+    found, said = run(package, FULL)
+    assert found == ["2.0", "2"]
+    assert said.count("RuntimeWarning") == 1
+    assert "NUMBA_CACHE_DIR" in said
+    assert list((package / "__pycache__").glob("*.tmp.*")) == []
 
 
 def test_every_kernel_is_compiled_by_the_one_decorator() -> None:

@@ -39,7 +39,7 @@ def test_a_layout_has_the_blocks_that_can_be_met(channel: Any, actuation: int) -
                     size, here = size + S * A**m, here + S * A**m
                 elif m < layout.offset.shape[1]:
                     assert layout.offset[h, m, waited] == -1
-        assert layout.largest_at(h) == here + (S * A**h if layout.root[h] >= 0 else 0)
+        assert layout.entries[h] == here + (S * A**h if layout.root[h] >= 0 else 0)
     for h in range(H):
         unseen = law.first[h + 1 :].sum() > 0
         assert layout.root[h] == (size if unseen else -1)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 import math
+from typing import Any
 
 import numpy as np
 import pytest
@@ -21,7 +22,7 @@ from oldlight.paper import (
     round_robin,
     within_a_gap,
 )
-from oldlight.paper.concentration import log_grid, lower_tail, smallest_failure, upper_tail
+from oldlight.paper.concentration import lower_tail, upper_tail
 from oldlight.paper.counterexamples import one_state
 from oldlight.paper.lemmas import gap_probability, hidden_only, run_probability
 
@@ -129,10 +130,12 @@ def test_bernstein_consequence_lacks_a_factor() -> None:
     assert exact > 7.5e-5
     assert not first.holds
     assert bernstein_consequence(10**6, 0.5, 1e-6).left > 95e-6
-    assert smallest_failure(bernstein_consequence, range(1, 120, 7), [0.1, 0.5, 0.9], log_grid(1e-9, 0.9, 30)) is None
-    found = smallest_failure(bernstein_consequence, [500], [0.3, 0.5], log_grid(1e-9, 0.9, 30))
+    assert (
+        smallest_failure(bernstein_consequence, range(1, 120, 7), [0.1, 0.5, 0.9], np.geomspace(1e-9, 0.9, 30)) is None
+    )
+    found = smallest_failure(bernstein_consequence, [500], [0.3, 0.5], np.geomspace(1e-9, 0.9, 30))
     assert found is not None
-    for n, p, gamma in itertools.product([2, 30, 400, 3000], [0.02, 0.3, 0.5, 0.9], log_grid(1e-9, 0.9, 12)):
+    for n, p, gamma in itertools.product([2, 30, 400, 3000], [0.02, 0.3, 0.5, 0.9], np.geomspace(1e-9, 0.9, 12)):
         claim = bernstein_consequence(n, p, gamma)
         assert claim.detail["corrected holds"]
         assert bernstein(n, p, claim.detail["t"]).holds
@@ -161,3 +164,14 @@ def test_within_a_gap() -> None:
     assert not claim.holds
     for H, run, seen, iota in itertools.product([1, 5, 20], [1, 2, 5], [0.1, 0.5, 0.99], [0.5, 1, 3, 10, 20]):
         assert within_a_gap(H, run, seen, iota).detail["which holds"]
+
+
+def smallest_failure(claim: Any, sizes: Any, ps: Any, gammas: Any) -> Any:
+    """The first (n, p, γ) at which a claim fails, n first; None if it never does."""
+    grid = [(p, g) for p in ps for g in gammas]
+    for n in sizes:
+        failing = [(c.left / c.right, p, g, c) for p, g in grid if not (c := claim(n, p, g)).holds]
+        if failing:
+            _, p, g, worst = max(failing, key=lambda row: row[0])
+            return n, p, g, worst
+    return None

@@ -15,7 +15,7 @@ import pytest
 
 import oldlight as ol
 from browser import check_page, chromium
-from conftest import inline_engine
+from conftest import inline_engine, made_once
 
 pytest.importorskip("pyarrow")
 pytest.importorskip("plotly")
@@ -40,17 +40,19 @@ EXACT = {  # ×10⁴, constant delay 1..4
 
 @pytest.fixture(scope="module")
 def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    place = tmp_path_factory.mktemp("paper")
-    with mock.patch.object(runner, "_engine", inline_engine):
-        now = run_study(load_study(paper_study(quick=True, episodes=40)), place, progress=False)
-    assert now.complete, str(now)
-    return place
+    def make(place: Path) -> None:
+        with mock.patch.object(runner, "_engine", inline_engine):
+            now = run_study(load_study(paper_study(quick=True, episodes=40)), place, progress=False)
+        assert now.complete, str(now)
+
+    return made_once(tmp_path_factory, "paper", make)
 
 
 @pytest.fixture(scope="module")
 def page(folder: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
     """The whole page, drawn once."""
-    return paper_page.paper_page(folder).write(tmp_path_factory.mktemp("page") / "report.html")
+    write = paper_page.paper_page
+    return made_once(tmp_path_factory, "page", lambda place: write(folder).write(place / "report.html")) / "report.html"
 
 
 @pytest.fixture(scope="module")

@@ -15,10 +15,10 @@ import numpy as np
 
 from oldlight.control.link_choice import AskedByNode, FromLink, FromStationary
 from oldlight.control.memory import Memory
-from oldlight.control.policy_arrays import ACTIONS, ASKED, NODES, PROBABILITIES, SEQUENCES, STATIONARY, Tables
+from oldlight.control.plan_tables import ACTIONS, ASKED, NODES, PROBABILITIES, SEQUENCES, STATIONARY, Tables
 from oldlight.control.report import Report
+from oldlight.model.channels.pmfs import running_sums
 from oldlight.model.link_tables import link_arrays
-from oldlight.model.policies import as_probabilities
 
 
 class FromTable:
@@ -32,7 +32,7 @@ class FromTable:
         self.table = tables.table
         self.randomises = tables.kind == PROBABILITIES
         if self.randomises:
-            self.table = _running(tables.table)
+            self.table = running_sums(tables.table)
         longest = max(tables.offset.shape[1] - 1, int(np.flatnonzero(tables.root >= 0).max(initial=0)))
         self.memory = Memory(tables, longest, longest)
 
@@ -148,16 +148,11 @@ class Asked:
         self.memory = Memory(tables, tables.warmup + tables.horizon, 0)
 
     def choose(self) -> int:
+        from oldlight.model.policies import as_probabilities
+
         info = self.memory.information
         mix = as_probabilities(self.policy.probabilities(info), self.n_actions, f"the policy at {tuple(info)}")
-        return bisect_right(_running(mix).tolist(), self.generator.random())
-
-
-def _running(mix: Any) -> Any:
-    """Running sums along the last axis; from the last positive entry on, more than any draw."""
-    total = np.cumsum(mix, axis=-1)
-    after = np.cumsum(mix[..., ::-1], axis=-1)[..., ::-1] - mix  # what is left after each
-    return np.where(after <= 0, 2.0, total)
+        return bisect_right(running_sums(mix).tolist(), self.generator.random())
 
 
 Chooser = FromTable | FromSequences | Asked | FromLink | AskedByNode | FromStationary

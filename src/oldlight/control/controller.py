@@ -48,14 +48,14 @@ import numpy as np
 from oldlight import checks
 from oldlight.control.choice import chooser
 from oldlight.control.link_choice import LinkMemory
-from oldlight.control.policy_arrays import Tables, tables_of
+from oldlight.control.plan_tables import Tables
 from oldlight.control.report import Report
-from oldlight.model.episode import Episode
-from oldlight.model.information import Information
-from oldlight.model.policies import Policy
-from oldlight.model.problem import ImpairedMDP, checked_problem
 
 if TYPE_CHECKING:
+    from oldlight.model.episode import Episode
+    from oldlight.model.information import Information
+    from oldlight.model.policies import Policy
+    from oldlight.model.problem import ImpairedMDP
     from oldlight.random_streams import Seed
 
 LEAP = 100_000  # ticks that may be skipped at once
@@ -89,6 +89,8 @@ class Controller:
     """
 
     def __init__(self, problem: ImpairedMDP, policy: Policy, *, skipped: int | None = None, seed: Seed = 0) -> None:
+        from oldlight.control.policy_arrays import tables_of  # a loaded controller needs no model of a problem
+
         self._prepare(tables_of(problem, policy), policy, skipped, seed)
 
     @classmethod
@@ -137,6 +139,9 @@ class Controller:
     def episode(self, problem: ImpairedMDP) -> Episode:
         """What this episode has revealed so far, as learners take it (`learner.see`): every step that has been acted on. States
         that never came are −1, like lost ones. `problem` has the rewards."""
+        from oldlight.model.episode import Episode
+        from oldlight.model.problem import checked_problem
+
         checked_problem(problem, "Controller.episode")
         self._must_have_begun()
         memory, warmup = self._memory, self.tables.warmup

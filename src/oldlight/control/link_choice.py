@@ -11,7 +11,7 @@ from __future__ import annotations
 import random
 from bisect import bisect_right
 from itertools import pairwise
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -20,10 +20,11 @@ from oldlight.control.memory import Memory
 from oldlight.control.report import Report
 from oldlight.model.channels.automaton import NOTHING_NEWER, ChannelAutomaton, News
 from oldlight.model.channels.pmfs import running_sums
-from oldlight.model.link_information import LinkInformation
 from oldlight.model.link_tables import ROOT, SAME, LinkTables, heard_of, link_arrays
-from oldlight.model.policies import as_probabilities
-from oldlight.model.stationary_policy import StationaryPolicy
+
+if TYPE_CHECKING:
+    from oldlight.model.link_information import LinkInformation
+    from oldlight.model.stationary_policy import StationaryPolicy
 
 LOST_TRACK = -1
 KNOWN_LAWS = 100_000  # decisions on laws that are kept
@@ -230,11 +231,15 @@ class AskedByNode:
     @property
     def information(self) -> LinkInformation:
         """What the next action is chosen on, at the node of the last tick followed."""
+        from oldlight.model.link_information import LinkInformation
+
         memory = self.memory
         t, s = (None, None) if memory.nothing else (memory.t, memory.s)
         return LinkInformation(memory.h, self.names[memory.node], t, s, tuple(memory.queue(t or 0)))
 
     def choose(self) -> int:
+        from oldlight.model.policies import as_probabilities
+
         memory = self.memory
         memory.follow()
         if memory.node == LOST_TRACK:

@@ -7,8 +7,12 @@ first state), by the most likely successor of each state and action.
 
 from __future__ import annotations
 
-from oldlight.control.policy_arrays import Tables
-from oldlight.model.information import Information
+from typing import TYPE_CHECKING
+
+from oldlight.control.plan_tables import Tables
+
+if TYPE_CHECKING:
+    from oldlight.model.information import Information
 
 MEMORY = 100_000  # steps that an endless run remembers
 
@@ -103,6 +107,8 @@ class Memory:
     @property
     def information(self) -> Information:
         """τ_h."""
+        from oldlight.model.information import Information
+
         if self.nothing:
             return Information(self.h, None, None, tuple(self.actions), self.h + 1)
         return Information(self.h, self.t, self.s, tuple(self.queue(self.t)), self.h - self.arrived)

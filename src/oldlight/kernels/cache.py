@@ -8,15 +8,20 @@ hash of all sources in this folder: after any change of any of them the old code
 its own import. Nothing of that is needed to run compiled code but numba's runtime, so `_CompiledBefore` starts that alone. What is not found is
 compiled, and for that numba loads the rest by itself.
 
-Where no folder can be written, the loops are compiled in memory, in every process anew, and one warning says so.
+Where no folder can be written, or the disk is full, the loops are compiled in memory, in every process anew, and one warning says so.
+
+Every file begins with the SHA-256 digest of the rest of it, and holds the key that it was written for. A file that is empty, cut off, damaged, of
+another version, or another process's code under the same name (two that compile one function for two signatures at once) counts as absent:
+the loop is compiled and the file written again. So damaged machine code is never run.
 """
 
 import hashlib
+import pickle
 import warnings
 from pathlib import Path
 
 import numba as nb
-from numba.core.caching import FunctionCache
+from numba.core.caching import FunctionCache, IndexDataCacheFile
 from numba.core.runtime import rtsys
 
 
@@ -28,7 +33,49 @@ def _hash_of_sources():
 
 
 STAMP = _hash_of_sources()
+DIGEST = hashlib.sha256().digest_size
 _warned = False
+
+
+class CheckedFiles(IndexDataCacheFile):
+    """numba's files of one function, an index and one file per signature: what is not as it was written counts as absent."""
+
+    def save(self, key, data):
+        try:
+            super().save(key, (key, data))
+        except OSError:
+            _warn()
+
+    def load(self, key):
+        written_for, data = super().load(key) or (None, None)
+        return data if written_for == key else None
+
+    def _load_index(self):
+        version, stamp, signatures = self._read(self._index_path) or (None, None, {})
+        return signatures if (version, stamp) == (self._version, self._source_stamp) else {}
+
+    def _save_index(self, signatures):
+        self._write(self._index_path, (self._version, self._source_stamp, signatures))
+
+    def _load_data(self, name):
+        return self._read(self._data_path(name))
+
+    def _save_data(self, name, data):
+        self._write(self._data_path(name), data)
+
+    def _read(self, path):
+        """What was written there; None if the file is missing or is not as it was written."""
+        try:
+            content = Path(path).read_bytes()
+        except OSError:
+            return None
+        whole = hashlib.sha256(content[DIGEST:]).digest() == content[:DIGEST]
+        return pickle.loads(content[DIGEST:]) if whole else None
+
+    def _write(self, path, what):
+        content = self._dump(what)
+        with self._open_for_write(path) as stream:
+            stream.write(hashlib.sha256(content).digest() + content)
 
 
 class _CompiledBefore(FunctionCache):
@@ -36,7 +83,7 @@ class _CompiledBefore(FunctionCache):
 
     def __init__(self, function):
         super().__init__(function)
-        self._cache_file._source_stamp = STAMP
+        self._cache_file = CheckedFiles(self.cache_path, self._impl.filename_base, STAMP)
 
     def load_overload(self, sig, target_context):
         rtsys.initialize(target_context)

@@ -309,13 +309,9 @@ class Layout:
         """S·A^m, the entries of a block of queue length m."""
         return int(self.n_states * self.n_actions**m)
 
-    def largest_at(self, h: int) -> int:
-        """Entries of all blocks of time h, with the root counted per start state."""
-        return self.entries[h]
-
     @cached_property
     def entries(self) -> list[int]:
-        """Those of every time."""
+        """Entries of all blocks of each time, with the root counted per start state."""
         counts = np.count_nonzero(self.offset >= 0, axis=2)  # [h, m]
         sizes = [self.block_size(m) if counts[:, m].any() else 0 for m in range(counts.shape[1])]
         rows, which = np.unique(counts, axis=0, return_inverse=True)

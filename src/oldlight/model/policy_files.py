@@ -3,11 +3,8 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator
-from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from oldlight import files
 from oldlight.model.information import Layout
@@ -15,8 +12,7 @@ from oldlight.model.link_policy import KIND, LinkPolicy
 from oldlight.model.policies import BlackoutPolicy, TablePolicy
 from oldlight.model.stationary_policy import KIND as FOREVER
 from oldlight.model.stationary_policy import StationaryPolicy
-
-RENAMED_MEMBER = "chances"  # action_probabilities, in files of before
+from oldlight.model.table_places import RENAMED_MEMBER, places
 
 
 def load_policy(path: str | os.PathLike[str]) -> TablePolicy | BlackoutPolicy | LinkPolicy | StationaryPolicy:
@@ -65,12 +61,3 @@ def load_policy(path: str | os.PathLike[str]) -> TablePolicy | BlackoutPolicy | 
             if not good:
                 raise ValueError(f"{name!r} does not fit a table of {size} information states")
         return TablePolicy(Layout(H, S, A, offset, root, size), **table)
-
-
-def places(offset: NDArray[Any], root: NDArray[Any], S: int, A: int, size: int) -> Iterator[tuple[str, bool]]:
-    """The places of blocks in a table (see `Layout`) by name, and whether each block ends before the table does."""
-    m, h = np.arange(offset.shape[1]), np.arange(len(root))
-    with np.errstate(over="ignore"):
-        block_ends, root_ends = offset + S * float(A) ** m[:, None], root + float(A) ** h
-    yield "offset", bool(((block_ends <= size) | (offset < 0)).all())
-    yield "root", bool(((root_ends <= size) | (root < 0)).all())

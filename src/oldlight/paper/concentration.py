@@ -29,7 +29,7 @@ from __future__ import annotations
 
 import itertools
 import math
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -380,21 +380,3 @@ def total_variation(n: int, p: ArrayLike, t: float) -> Claim:
     right, sharp = (2**S - 2) * math.exp(-n * t * t / 2), (2**S - 2) * math.exp(-2 * n * t * t)
     detail = {"(2^S − 2)·exp(−2nt²)": sharp, "which holds": left <= sharp * (1 + SLACK) + SLACK}
     return Claim("Weissman et al., for TV", left, right, left <= right * (1 + SLACK) + SLACK, detail)
-
-
-def smallest_failure(
-    claim: Callable[[int, float, float], Claim], sizes: Iterable[int], ps: Iterable[float], gammas: Iterable[float]
-) -> tuple[int, float, float, Claim] | None:
-    """The first (n, p, γ) at which a claim fails, n first; None if it never does."""
-    grid = [(p, g) for p in ps for g in gammas]
-    for n in sizes:
-        failing = [(c.left / c.right, p, g, c) for p, g in grid if not (c := claim(n, p, g)).holds]
-        if failing:
-            _, p, g, worst = max(failing, key=lambda row: row[0])
-            return n, p, g, worst
-    return None
-
-
-def log_grid(low: float, high: float, count: int) -> list[float]:
-    """Numbers from low to high, evenly spaced in their logarithms."""
-    return [float(x) for x in np.geomspace(low, high, count)]

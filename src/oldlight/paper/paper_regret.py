@@ -14,6 +14,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import NamedTuple
 
+import numpy as np
+
 from oldlight import instances
 from oldlight.paper import bounds
 from oldlight.paper.section6 import BERNOULLI, CONSTANT, bernoulli, constant, window
@@ -28,19 +30,20 @@ WINDOWS = {c["label"]: window(c) for c in (*map(constant, CONSTANT), *map(bernou
 
 
 class Growth(NamedTuple):
-    """Final regret behind one channel: as it is, with 1 for H∧D in the bonus, and without delay."""
+    """Final regret behind one channel: as it is, with 1 for H∧D in the bonus, and without delay; noise: the standard error of the growth."""
 
     process: str
     channel: str
     regret: float
     fixed: float
     without: float
+    noise: float = 0.0
 
     @property
     def share(self) -> float | None:
-        """The bonus's share of the growth; None where nothing grows."""
+        """The bonus's share of the growth; None where nothing grows by more than two standard errors."""
         grown = self.regret - self.without
-        return (self.regret - self.fixed) / grown if grown > 0 else None
+        return (self.regret - self.fixed) / grown if grown > 2 * self.noise else None
 
 
 def regret_section(
@@ -124,11 +127,20 @@ def law_costs(estimated: Sequence[Result], known: Sequence[Result]) -> str:
 
 def growth(figure: Sequence[Result], fixed: Sequence[Result]) -> list[Growth]:
     """One entry for each process and channel of `fixed`."""
-    final = {key: summary.final(runs) for key, runs in summary.groups(figure, "instance", "channel").items()}
+    by_channel = summary.groups(figure, "instance", "channel")
+    final = {key: summary.final(runs) for key, runs in by_channel.items()}
+    error = {key: _standard_error(runs) for key, runs in by_channel.items()}
     return [
-        Growth(process, channel, final[process, channel], summary.final(runs), final[process, NO_DELAY])
+        Growth(process, channel, final[process, channel], summary.final(runs), final[process, NO_DELAY],
+               float(np.hypot(error[process, channel], error[process, NO_DELAY])))
         for (process, channel), runs in summary.groups(fixed, "instance", "channel").items()
-    ]
+    ]  # fmt: skip
+
+
+def _standard_error(runs: Sequence[Result]) -> float:
+    """Of the final regret's mean over seeds; 0 for one seed, which tells nothing of it."""
+    last = [r.run.regret[-1] for r in runs]
+    return float(np.std(last, ddof=1) / np.sqrt(len(last))) if len(last) > 1 else 0.0
 
 
 def share_of_bonus(found: Sequence[Growth]) -> str:

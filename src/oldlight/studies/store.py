@@ -149,7 +149,10 @@ def read_study(folder: Path) -> dict[str, Any]:
         there = f"damaged; {again}" if (folder / "study.json").exists() else "missing"
         raise ValueError(f"{folder} is not a folder of results: its study.json is {there}")
     if found.get("format") != FORMAT:
-        raise ValueError(f"{folder}: results of format {found.get('format')!r}; this oldlight reads format {FORMAT}")
+        raise ValueError(
+            f"{folder}: its study.json is of format {found.get('format')!r}, this oldlight reads format {FORMAT}; use the "
+            "version that wrote it, or run the study into another folder"
+        )
     study, jobs = found.get("study"), found.get("cells")
     if not (isinstance(study, dict) and isinstance(jobs, list) and all(map(_named, jobs))):
         raise ValueError(f"{folder} is not a folder of results: its study.json names its jobs wrongly; {again}")

@@ -31,7 +31,7 @@ from numpy.typing import NDArray
 
 from oldlight import checks, drawing
 from oldlight.control import Controller
-from oldlight.control.policy_arrays import ASKED
+from oldlight.control.plan_tables import ASKED
 from oldlight.model.channels import Channel
 from oldlight.model.policies import Policy
 from oldlight.model.problem import ImpairedMDP, checked_problem

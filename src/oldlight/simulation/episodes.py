@@ -26,7 +26,8 @@ from oldlight.machine import thread_count
 from oldlight.model.policies import MarkovPolicy, Policy
 from oldlight.model.problem import ImpairedMDP, checked_problem
 from oldlight.random_streams import Seed, seed_number
-from oldlight.simulation.world import CHUNK, Player, Room, World
+from oldlight.simulation.simulated_bytes import CHUNK, refuse_size
+from oldlight.simulation.world import Player, Room, World
 
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
@@ -172,6 +173,7 @@ def simulate(
         raise ValueError(
             f"steps is {steps!r}, but {problem!r} has its own number of steps; leave it out, or mdp.replace(horizon={steps!r})"
         )
+    refuse_size(problem, N, record)
     if by_automaton(problem, policy):
         return simulate_link(problem, policy, N, number, record)
     world = World(problem)

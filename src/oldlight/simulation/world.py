@@ -23,10 +23,10 @@ from oldlight.model.policies import (
 from oldlight.model.problem import ImpairedMDP
 from oldlight.model.successors import successor_sums
 from oldlight.simulation.asked import ask_at_once
+from oldlight.simulation.simulated_bytes import CHUNK as CHUNK
 
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
-CHUNK = 4096
 
 
 @dataclass(frozen=True, eq=False)

@@ -26,6 +26,8 @@ from oldlight.planning.delay import (
     by_start,
     checked_layout,
 )
+from oldlight.planning.large_loss import plan_large_loss, too_many_corners
+from oldlight.planning.link_solution import planned_by_automaton, solve_link
 from oldlight.planning.q_values import q_values
 from oldlight.planning.scratch import empty, scratch_folder
 from oldlight.planning.solution import Solution, Work
@@ -114,18 +116,12 @@ def _solved(
         return solve_forever(
             problem, tolerance=epsilon, depth=depth, seconds=seconds, max_bytes=max_bytes, progress=progress
         )
-    if (
-        not problem.has_delay_law or problem.loss is not None
-    ):  # imported here: a plan under delay alone needs none of it
-        from oldlight.planning.large_loss import plan_large_loss, too_many_corners
-        from oldlight.planning.link_solution import planned_by_automaton, solve_link
-
-        if depth is None and too_many_corners(problem):
-            return plan_large_loss(problem, epsilon, seconds, max_bytes, progress)
-        if planned_by_automaton(problem, seconds) or (problem.loss is not None and depth is not None):
-            return solve_link(
-                problem, tolerance=epsilon, seconds=seconds, depth=depth, max_bytes=max_bytes, progress=progress
-            )
+    if depth is None and too_many_corners(problem):
+        return plan_large_loss(problem, epsilon, seconds, max_bytes, progress)
+    if planned_by_automaton(problem, seconds) or (problem.loss is not None and depth is not None):
+        return solve_link(
+            problem, tolerance=epsilon, seconds=seconds, depth=depth, max_bytes=max_bytes, progress=progress
+        )
     if depth is not None and depth < (problem.warmup or problem.law.max_delay):
         from oldlight.planning.ladder import plan_ladder
 

@@ -31,8 +31,10 @@ from oldlight.learners.base import LearnerLike, Setting, acts_on_nodes, has_hook
 from oldlight.learners.checkpoint import Checkpoint
 from oldlight.learners.episode_loop import EpisodeLoop
 from oldlight.learners.policy_evaluator import PolicyEvaluator, best_by_start
-from oldlight.learners.run import LearningRun
+from oldlight.learners.run import COLUMNS, LearningRun
+from oldlight.learners.run_memory import refuse_memory
 from oldlight.model.problem import ImpairedMDP, checked_problem
+from oldlight.model.table_size import check_room
 from oldlight.planning import solve
 from oldlight.progress import progress_bar
 from oldlight.random_streams import Seed, seed_number
@@ -112,6 +114,8 @@ def learn(
     seed = seed_number(seed, must_repeat=None if checkpoint is None else "checkpoint=")
     checks.whole("every", every, least=1)
     gamma = _failure(failure)
+    check_room("learn", f"a table of what is recorded of {K:,} episodes", len(COLUMNS), K)
+    refuse_memory(problem, learner, evaluate)
     optimum = _optimum(problem, None) if best is None else checks.real("best", best)
     world = LinkWorld(problem) if acts_on_nodes(learner, problem) else World(problem)
     evaluator = PolicyEvaluator(problem, evaluate, seed, by_start)

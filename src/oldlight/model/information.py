@@ -283,6 +283,7 @@ class Layout:
             tail = np.append(np.cumsum(law.first[::-1])[::-1], 0.0)[1 : H + 1]
             roots = np.flatnonzero(tail > 0)
         longest = int(m.max(initial=0))
+        _check_places(H, longest)
         offset = np.full((H, longest + 1, longest + 1), -1, dtype=np.int64)
         root = np.full(H, -1, dtype=np.int64)
         sizes = {int(n): S * A ** int(n) for n in np.unique(m)}
@@ -357,6 +358,16 @@ class Layout:
                 yield Information.nothing_seen(decode(code, h, A))
 
 
+def _check_places(horizon: int, longest: int) -> None:
+    """Refuse queues so long that even the places of their blocks do not fit."""
+    size = 8 * horizon * (longest + 1) ** 2
+    if size > default_limit():
+        raise TooLarge(
+            f"queues of up to {longest:,} actions: even the places of the blocks of information states, one for each time, queue "
+            f"length and wait, take {format_bytes(size)}. Cap the delay: channel.capped(k)"
+        )
+
+
 def _feasible(law: DelayLaw) -> tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.int64]]:
     """All feasible (h, m, δ) of a cold start, in that order: step t = h − m came d = m − δ late, and the next has not come in δ steps."""
     H = law.horizon
@@ -364,12 +375,7 @@ def _feasible(law: DelayLaw) -> tuple[NDArray[np.int64], NDArray[np.int64], NDAr
     waits = np.array([law.longest_wait(i) for i in range(len(law.interarrival))])
     longest = np.minimum(waits[np.minimum(t, len(waits) - 1)], np.minimum(law.longest_delay - d, H - 1 - t - d))
     t, d, longest = (x[longest >= 0] for x in (t, d, longest))
-    size = 8 * H * (int((d + longest).max(initial=0)) + 1) ** 2
-    if size > default_limit():
-        raise TooLarge(
-            f"queues of up to {int((d + longest).max()):,} actions: even the places of the blocks of information states, one for each time, queue "
-            f"length and wait, take {format_bytes(size)}. Cap the delay: channel.capped(k)"
-        )
+    _check_places(H, int((d + longest).max(initial=0)))
     waited = np.arange((longest + 1).sum()) - np.repeat(np.cumsum(longest + 1) - longest - 1, longest + 1)
     m = np.repeat(d, longest + 1) + waited
     h = np.repeat(t, longest + 1) + m

@@ -47,6 +47,7 @@ from oldlight.simulation.link_episodes import by_automaton, check_policy, decide
 
 Floats = NDArray[np.float64]
 MAX_STATES = 1_000_000
+QUESTIONS = 250_000  # to a policy in Python, for a value that is played
 SMALL_TABLE = 2**22  # information states of which nobody asks whether they fit
 
 
@@ -117,7 +118,7 @@ def evaluate(
     policy: Policy | MarkovPolicy,
     *,
     max_states: int = MAX_STATES,
-    episodes: int = 100_000,
+    episodes: int | None = None,
     seed: Seed = 0,
     scratch: str | os.PathLike[str] | None = None,
 ) -> Evaluation:
@@ -131,8 +132,9 @@ def evaluate(
         A MarkovPolicy is valued as if nothing were impaired: it sees the current state.
     max_states : int
         The most information states that a walk may meet before episodes are played instead.
-    episodes : int
-        How many are played then.
+    episodes : int, optional
+        How many are played then. None: 100,000, or fewer (at least 1,000) for a policy that is asked in Python, so that it is asked about a
+        quarter of a million times.
     seed : int, SeedSequence or Generator
         Random seed of these episodes.
     scratch : path-like, optional
@@ -155,7 +157,7 @@ def evaluate(
     if not isinstance(policy, MarkovPolicy) and not hasattr(policy, "probabilities"):
         raise not_a_policy(policy)
     checks.whole("max_states", max_states)
-    checks.whole("episodes", episodes, least=2)
+    episodes = _to_play(problem, policy) if episodes is None else checks.whole("episodes", episodes, least=2)
     if problem.forever:
         from oldlight.planning.stationary_value import evaluate_forever
 
@@ -193,6 +195,13 @@ def evaluate(
     if any(groups is None for groups in walk):
         return play(problem, policy, episodes, seed)
     return Evaluation(walk.value, True, 0.0, "walk forward", walk.met)
+
+
+def _to_play(problem: ImpairedMDP, policy: Policy | MarkovPolicy) -> int:
+    """Episodes that are played for a value, if nobody says how many."""
+    if problem.forever or isinstance(policy, TablePolicy | BlackoutPolicy | MarkovPolicy):
+        return 100_000
+    return min(max(QUESTIONS // problem.horizon, 1_000), 100_000)
 
 
 def _of_table(problem: ImpairedMDP, policy: TablePolicy, scratch: str | os.PathLike[str] | None) -> Evaluation:

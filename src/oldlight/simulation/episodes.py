@@ -39,10 +39,11 @@ from oldlight.model.problem import ImpairedMDP, checked_problem
 from oldlight.model.successors import successor_sums
 from oldlight.random_streams import Seed, seed_number
 from oldlight.simulation.asked import ask_at_once
+from oldlight.simulation.simulated_bytes import CHUNK as CHUNK
+from oldlight.simulation.simulated_bytes import refuse_size
 
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
-CHUNK = 4096
 
 
 @dataclass(frozen=True, eq=False)
@@ -185,6 +186,7 @@ def simulate(
         raise ValueError(
             f"steps is {steps!r}, but {problem!r} has its own number of steps; leave it out, or mdp.replace(horizon={steps!r})"
         )
+    refuse_size(problem, N, record)
     if by_automaton(problem, policy):
         return simulate_link(problem, policy, N, number, record)
     world = World(problem)
@@ -307,15 +309,8 @@ class World:
             if policy.actions is not None:
                 return Player(k.TABLE, policy, _flat(policy.actions), none, offset, root, pending)
             assert policy.action_probabilities is not None
-            return Player(
-                k.PROBABILITIES,
-                policy,
-                _NO_TABLE,
-                np.ascontiguousarray(policy.action_probabilities),
-                offset,
-                root,
-                pending,
-            )
+            mix = np.ascontiguousarray(policy.action_probabilities)
+            return Player(k.PROBABILITIES, policy, _NO_TABLE, mix, offset, root, pending)
         if isinstance(policy, BlackoutPolicy):
             _fits(policy.fits(problem), policy, problem)
             return Player(k.BLACKOUT, policy, _flat(policy.sequences), none, offset, root, pending, policy.late)

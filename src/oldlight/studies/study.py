@@ -250,6 +250,7 @@ def _problem(of: dict[str, Any], link: dict[str, Any]) -> tuple[ImpairedMDP | En
 def _start(job: Job) -> None:
     """Start the learner once, so that it can refuse the problem."""
     from oldlight.learners.base import Setting, acts_on_nodes
+    from oldlight.learners.run_memory import refuse_memory
     from oldlight.model.information import Layout
 
     problem = job.problem
@@ -260,4 +261,5 @@ def _start(job: Job) -> None:
     learner = learner_of(job.who["name"], **job.who["options"])
     nodes = acts_on_nodes(learner, problem)
     layout = None if nodes or problem.arrival_probability is not None else Layout.of(problem)
+    refuse_memory(problem, learner, job.content["evaluate"])
     learner.start(Setting.of(problem, job.episodes, job.content["failure"], layout), np.random.default_rng(0))

@@ -13,6 +13,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from oldlight import checks
+from oldlight.checks import TooLarge
+from oldlight.machine import default_limit, format_bytes
 
 Floats = NDArray[np.float64]
 
@@ -72,6 +74,11 @@ class DelayLaw:
         most = [int(support[-1]) for support in supports]
         widest = len(self.first) - 1 + (most[0] * (H - 1) if T == 1 else sum(most[: H - 1]))
         widest = min(widest, self.longest_delay)
+        if H * (widest + 1) > default_limit():
+            raise TooLarge(
+                f"delays of up to {widest:,} steps on a horizon of {H:,}: even the table of which can occur takes {format_bytes(H * (widest + 1))}. "
+                "Cap the delay: channel.capped(k)"
+            )
         possible = np.zeros((H, widest + 1), dtype=bool)
         possible[0, np.minimum(np.flatnonzero(self.first > 0), widest)] = True
         for i in range(H - 1):

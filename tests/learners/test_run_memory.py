@@ -1,0 +1,88 @@
+"""The bytes that a learning run, a plan and a simulation announce are those that they hold."""
+
+from __future__ import annotations
+
+import tracemalloc
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import pytest
+
+import oldlight as ol
+from oldlight.learners.run_memory import run_bytes
+from oldlight.simulation.simulated_bytes import simulated_bytes
+
+LEARNERS = ["DelayedUCBVI", "PosteriorSampling", "AugmentedUCBVI", "AugmentedQLearning", "MemorylessQLearning"]
+LEARNERS += ["MemorylessUCBVI"]
+WITHIN = 0.2  # what is promised
+
+
+def late(d: int, **options: Any) -> ol.ImpairedMDP:
+    return ol.ImpairedMDP(ol.instances.sensing_chain(0.8), ol.ConstantDelay(d), **options)
+
+
+def peak(do: Callable[[], object]) -> int:
+    """Bytes of arrays and objects held at once while it is done."""
+    tracemalloc.start()
+    try:
+        do()
+        return tracemalloc.get_traced_memory()[1]
+    finally:
+        tracemalloc.stop()
+
+
+@pytest.mark.parametrize("start", ["warm", None], ids=str)
+@pytest.mark.parametrize("name", LEARNERS)
+def test_a_learner_holds_what_it_announces(name: str, start: str | None, monkeypatch: pytest.MonkeyPatch) -> None:
+    make = getattr(ol.learners, name)
+    ol.learn(late(2, start=start), make(), 1, seed=0, progress=False)  # compiles
+    for most in (2**22, 0):  # the values of all times are kept, or those of two
+        monkeypatch.setattr("oldlight.learners.policy_evaluator.TABLE", most)
+        monkeypatch.setattr("oldlight.learners.run_memory.TABLE", most)
+        problem = late(6, start=start)
+        held = peak(lambda problem=problem: ol.learn(problem, make(), 1, seed=0, best=4.0, progress=False))
+        assert run_bytes(problem, make()) == pytest.approx(held, rel=WITHIN), most
+
+
+@pytest.mark.parametrize("start", ["warm", None], ids=str)
+def test_a_plan_holds_what_it_announces(start: str | None) -> None:
+    ol.solve(late(2, start=start))
+    found: list[ol.Solution] = []
+    held = peak(lambda: found.append(ol.solve(late(6, start=start), progress=False)))
+    assert found[0].work.bytes == pytest.approx(held, rel=WITHIN)
+
+
+@pytest.mark.parametrize("record", [False, True])
+def test_a_simulation_holds_what_it_announces(record: bool) -> None:
+    problem = late(2)
+    policy = ol.solve(problem).policy
+    ol.simulate(problem, policy, 10, record=record)
+    held = peak(lambda: ol.simulate(problem, policy, 200_000, seed=1, record=record))
+    assert simulated_bytes(problem, 200_000, record) == pytest.approx(held, rel=WITHIN)
+
+
+def test_what_is_too_large_is_refused_before_anything_is_made() -> None:
+    problem = ol.ImpairedMDP(ol.instances.sensing_chain(0.8, horizon=100), ol.ConstantDelay(63), start="warm")
+    for name in LEARNERS:
+        with pytest.raises(ol.TooLarge, match=f"{name} behind .* needs 10\\^4[78] bytes"):
+            ol.learn(problem, getattr(ol.learners, name)(), 3, seed=0, best=1.0, evaluate="sampled")
+    with pytest.raises(ol.TooLarge, match="recorded of 1,000,000,000,000 episodes takes"):
+        ol.learn(late(1), ol.learners.UniformRandom(), 10**12, seed=0)
+    with pytest.raises(ol.TooLarge, match=r"simulate: 1,000,000,000,000 episodes of 10 steps take 14\.6 TiB"):
+        ol.simulate(late(1), ol.solve(late(1)).policy, 10**12)
+    endless = ol.ImpairedMDP(ol.instances.sensing_chain(0.8), ol.ConstantDelay(10**6), start="warm")
+    with pytest.raises(ol.TooLarge, match="even the places of the blocks"):
+        ol.Layout.of(endless)
+    with pytest.raises(ol.TooLarge, match="delays of up to 1,000,000 steps on a horizon of 1,000,000"):
+        ol.solve(ol.ImpairedMDP(ol.instances.sensing_chain(0.8, horizon=10**6), ol.GeometricDelay(0.5)))
+
+
+def test_a_policy_that_would_be_asked_too_often_is_sampled_with_fewer_episodes() -> None:
+    mdp = ol.instances.sensing_chain(0.8, n_states=4, n_actions=2, horizon=60)
+    problem = ol.ImpairedMDP(mdp, ol.ConstantDelay(30), start="warm")
+    right = ol.FunctionPolicy(lambda info: 0, 2)
+    found = ol.evaluate(problem, right, episodes=None)
+    assert (found.method, found.size) == ("play", 4166)  # a quarter of a million questions, 60 in each episode
+    exact = np.mean([float(ol.evaluate(ol.ImpairedMDP(mdp.replace(initial=problem.state_at_zero), "none"), right))])
+    assert abs(found.value - exact) < 4 * found.half_width / 1.96

@@ -169,7 +169,7 @@ def machine(*, wear: int = 7, horizon: int = 30) -> TabularMDP:
 
 @ol.registered
 def drifting(*, n_states: int = 6, n_actions: int = 3, horizon: int = 8, seed: int = 80) -> TabularMDP:
-    """Another dense law at every step: counts must not be put together."""
+    """Another dense law at every step, rewards of the states alone: counts must not be put together, and where one goes is all that counts."""
     rng = np.random.default_rng(seed)
     P = rng.dirichlet(0.3 * np.ones(n_states), size=(horizon, n_states, n_actions))
-    return TabularMDP(P, rng.random((n_states, n_actions)), horizon=horizon)
+    return TabularMDP(P, np.repeat(rng.random(n_states)[:, None], n_actions, axis=1), horizon=horizon)

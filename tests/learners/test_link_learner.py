@@ -147,6 +147,22 @@ def test_hidden_steps_count_what_is_only_done_while_the_state_is_hidden() -> Non
     assert (visits[1][off] > 1).any()
 
 
+@pytest.mark.parametrize("channel", ["none", "constant:2", "packets:0=0.5,1=0.5+loss:0.1", "loss:0.2"])
+def test_the_default_learns_behind_every_kind_of_link(channel: str) -> None:
+    """A step that changes its law, too: the counts of its pairs are taken apart."""
+    P = np.stack(
+        [np.eye(2)[[[0, 1], [0, 1]]], np.eye(2)[[[1, 0], [1, 0]]]] * 3
+    )  # the actions change their places at every step
+    P = 0.9 * P + 0.05
+    problem = ol.ImpairedMDP(ol.TabularMDP(P, np.array([[0.0, 0.0], [1.0, 1.0]]), horizon=6), channel)
+    learner: Any = ol.learners.default()
+    assert learner.pooled == "auto"
+    assert "pooled=True" in repr(ol.learners.default(pooled=True))
+    run = learn(problem, learner, 150, seed=3, every=10)
+    assert learner.counts.split.any()
+    assert run.shortfalls[-30:].mean() < 0.03 * learn(problem, ol.learners.UniformRandom(), 1).shortfalls[0]
+
+
 # -- counts ----------------------------------------------------------------------------------------------------------
 
 

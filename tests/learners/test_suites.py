@@ -49,6 +49,9 @@ def test_processes_are_many_bounded_and_of_all_lengths(name: str) -> None:
             for a in range(mdp.n_actions)
         ]
         assert value > max(always) + 1e-3  # something is to be learnt
+        greedy = mdp.rewards.argmax(axis=2)  # what the known rewards alone would say
+        seen = ol.FunctionPolicy(lambda info, greedy=greedy: int(greedy[info.h, info.state]), mdp.n_actions)
+        assert value > ol.evaluate(ol.ImpairedMDP(mdp, "none"), seen).value + 1e-3
     used = {x["name"].partition(":")[2] for block in suite(name)["blocks"] for x in block["instances"]}
     assert used == set(made)
 

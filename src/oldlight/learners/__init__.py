@@ -3,6 +3,7 @@
 from oldlight.learners.augmented_q_learning import AugmentedQLearning
 from oldlight.learners.augmented_ucbvi import AugmentedUCBVI
 from oldlight.learners.base import Learner, Setting
+from oldlight.learners.default_learner import default
 from oldlight.learners.delayed_ucbvi import DelayedUCBVI
 from oldlight.learners.link_learner import LinkLearner
 from oldlight.learners.loop import learn, learn_seeds
@@ -33,6 +34,7 @@ __all__ = [
     "UniformRandom",
     "WithinEpsilon",
     "compare",
+    "default",
     "learn",
     "learn_offline",
     "learn_seeds",

@@ -1,6 +1,7 @@
 # make demo       set up and run the main job             make test       set up and run all tests, one process per core
 # make check      linters, import rules, site, tests, fuzz  make check-all  the same, the deep tests, notebooks, lowest versions, a longer fuzz
-# make coverage   which lines of Python the tests run      make bench      compare with other solvers
+# make coverage   which lines of Python the tests run      make bench      compare with other solvers, into docs/benchmarks.md
+# make bench-compare REV=hash  two commits in turn
 # make docs       the site, into site/                     make docs-serve  the same, shown while you write
 # make wheel      the wheel and the sdist, into dist/      make fuzz SECONDS=60  random and hostile input for every reader
 # make notebooks  run the guides' notebooks                make test-minimum     the lowest declared versions
@@ -12,11 +13,13 @@ TORCH  ?= torch==2.13.0
 CORES  ?= -n auto --dist worksteal
 SECONDS ?= 60
 SEED   ?= 0
+REV    ?= HEAD~1
 MINIMUM_TESTS ?= -m 'not slow' tests/model tests/planning tests/simulation tests/control tests/learners tests/envs tests/traces tests/studies tests/cli
 
-.PHONY: demo test test-deep coverage lint docs docs-serve katex wheel fuzz notebooks test-minimum check check-all bench clean
+.PHONY: demo test test-deep coverage lint docs docs-serve katex wheel fuzz notebooks test-minimum check check-all bench bench-compare clean
 
-demo: $(VENV)/.studies
+demo: $(VENV)/.studies  # compiled first, each loop once and on all cores: the study's workers would each compile them all
+	$(BIN)/oldlight compile delay loss delayed-ucbvi simulation posterior-sampling augmented-ucbvi augmented-q-learning loss-learners
 	$(BIN)/oldlight paper --quick --out out/paper
 
 test: $(VENV)/.dev
@@ -71,7 +74,10 @@ check-all: check test-deep notebooks test-minimum
 
 bench: $(VENV)/.dev
 	-$(MAKE) .venv-rlberry/.done
-	$(BIN)/python benchmarks/bench.py
+	$(BIN)/python benchmarks/bench.py --docs docs/benchmarks.md
+
+bench-compare: $(VENV)/.dev  # make bench-compare REV=20c8880
+	$(BIN)/python benchmarks/compare.py $(REV)
 
 $(VENV)/bin/python:
 	$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11) and "oldlight needs Python 3.11 or later; try: make PYTHON=python3.11")'

@@ -1,4 +1,4 @@
-"""How fast oldlight is, beside what else one could use: `python benchmarks/bench.py [--quick] [--json FILE]`.
+"""How fast oldlight is, beside what else one could use: `python benchmarks/bench.py [--quick] [--json FILE] [--docs PAGE]`.
 
 Everything is timed in this run, competitors in turn with ours, and the best of several repeats counts. On a machine that
 is busy with other things the times mean little and the ratios still something. Values are compared on the way: a solver
@@ -12,13 +12,13 @@ import contextlib
 import io
 import json
 import os
-import platform
 import subprocess
 import sys
 import tempfile
 import time
 import warnings
 from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 from unittest import mock
@@ -29,10 +29,13 @@ from rich.table import Table
 
 import oldlight as ol
 from augmented import augment
+from bare_loop import BareLoop
 from controller import controller_latency
 from envs import environments
 from forever import forever
 from oldlight.machine import thread_count
+from page import markdown, surroundings, write
+from sparse import sparse_processes
 
 Row = dict[str, Any]
 CHECK_STATES = 3_000  # pymdptoolbox checks its input with dense n × n arrays; beyond this its check is turned off
@@ -137,6 +140,30 @@ def _beside_mdptoolbox(chain: Any, d: int, problem: Any, model: Any, ours: Any) 
 def _agree(ours: ol.Solution, theirs: Any, who: str) -> None:
     error = float(np.abs(ours.value_by_start - theirs.mean(axis=1)).max())
     assert error <= 1e-9, f"{who}: values differ by {error:.3g}"
+
+
+def stream(quick: bool) -> Iterator[Row]:
+    """The limit of a plan whose values are beyond the caches: every step reads the values of the step after it, and writes its own and the policy, 17 bytes
+    an information state. Theirs: the same bytes copied from one array to another, by the same number of threads, in the same run."""
+    chain, threads = ol.instances.center_chain(0.99), thread_count()
+    for d in (5, 6) if quick else (5, 6, 7):
+        problem = warm(chain, d)
+        states = ol.Layout.of(problem).size
+        parts = [np.ones(17 * states // 16 // threads) for _ in range(2 * threads)]
+        with ThreadPoolExecutor(threads) as pool:
+
+            def copy(pool: ThreadPoolExecutor = pool, parts: Any = parts) -> None:
+                list(pool.map(np.copyto, parts[::2], parts[1::2]))
+
+            t = best(5 if quick else 15, ours=lambda p=problem: ol.solve(p, progress=False), theirs=copy)
+        share = f"{100 * t['theirs'] / t['ours']:.0f} %"
+        yield {
+            "what": f"d={d}",
+            "information states": f"{states:,}",
+            "ours": t["ours"],
+            "theirs": t["theirs"],
+            "share": share,
+        }
 
 
 def _pair(what: str, size: str, name: str, ours: float, theirs: float) -> Row:
@@ -305,9 +332,58 @@ def learning(quick: bool) -> Iterator[Row]:
             ours = min(ours, float(np.median(run.seconds)))
             if what == "no delay, full planning" and RLBERRY.exists():
                 theirs = min(theirs, _rlberry(chain, episodes))
-        yield _pace(what, ours)
+        swept = _sweep_alone(problem, make()) if "greedy" not in what and "doubling" not in what else None
+        yield _pace(what, ours) | {
+            "its sweep alone": swept,
+            "share": "–" if swept is None else f"{100 * swept / ours:.0f} %",
+        }
         if theirs < float("inf"):
             yield _pace("rlberry 0.6.0 UCBVI, no delay", theirs) | {"ratio": theirs / ours}
+
+
+def _sweep_alone(problem: ol.ImpairedMDP, learner: Any) -> float:
+    """Seconds of the compiled backward pass that the learner's last plan was."""
+    ol.learn(problem, learner, 200, seed=0, every=200, evaluate="sampled", best=4.0, progress=False)
+    from oldlight.kernels.delay import sweep
+
+    plan = learner.tables.plan(learner.model)
+    work = (plan.model, plan.optimism, plan.tables, plan.mode, plan.begin, plan.end, plan.part, plan.parts)
+    return best(200, sweep=lambda: sweep(*work))["sweep"]
+
+
+def other_learners(quick: bool) -> Iterator[Row]:
+    """Episodes a second of the other built-in learners on the sensing chain, valuation apart; theirs: the same learner by its three methods."""
+    chain, episodes = ol.instances.sensing_chain(0.8), 300 if quick else 2_000
+    for name in ("DelayedUCBVI", "AugmentedUCBVI", "AugmentedQLearning", "PosteriorSampling"):
+        for d in (0, 3):
+            times = {"ours": float("inf"), "theirs": float("inf")}
+            for seed in range(3):
+                for how in times:
+                    learner = getattr(ol.learners, name)()
+                    if how == "theirs":
+                        learner.see = lambda episode, see=learner.see: see(episode)  # a method of its own: no blocks
+                    n = episodes // 10 if name == "PosteriorSampling" else episodes
+                    run = ol.learn(
+                        warm(chain, d), learner, n, seed=seed, every=n, evaluate="sampled", best=4.0, progress=False
+                    )
+                    if seed:
+                        times[how] = min(times[how], float(np.median(run.seconds)))
+            yield _pace(f"{name}, delay {d}", times["ours"]) | {
+                "theirs": times["theirs"],
+                "ratio": times["theirs"] / times["ours"],
+            }
+
+
+def valuation(quick: bool) -> Iterator[Row]:
+    """The share of the values in a run of Algorithm 1 whose every policy is valued exactly, at delay 3."""
+    episodes = 300 if quick else 10_000
+    began = time.perf_counter()
+    run = ol.learn(
+        warm(ol.instances.sensing_chain(0.8), 3), ol.learners.DelayedUCBVI(), episodes, best=4.0, progress=False
+    )
+    took = time.perf_counter() - began
+    share = 1.0 - float(run.seconds.sum()) / took
+    yield {"what": f"{episodes:,} episodes at delay 3", "ours": took, "of it, values": f"{100 * share:.0f} %"}
 
 
 RLBERRY = Path(".venv-rlberry/bin/python")  # made by `make bench`
@@ -331,7 +407,8 @@ def _rlberry(mdp: ol.TabularMDP, episodes: int) -> float:
 
 
 def simulation(quick: bool) -> Iterator[Row]:
-    """Million steps a second on the sensing chain (H=10), following the optimal policy: one thread, and all."""
+    """Million steps a second on the sensing chain (H=10), following the optimal policy: one thread, and all. Theirs: a bare compiled loop with the same
+    random numbers and the same look-up, which knows the delay (benchmarks/bare_loop.py)."""
     chain = ol.instances.sensing_chain(0.8)
     episodes = 40_000 if quick else 400_000
     everyone = thread_count()
@@ -347,11 +424,17 @@ def simulation(quick: bool) -> Iterator[Row]:
         def play(threads: int, p: Any = problem, follow: Any = policy) -> Any:
             return ol.simulate(p, follow, episodes, seed=1, threads=threads)
 
-        t = best(3, one=lambda f=play: f(1), every=lambda f=play: f(everyone))
+        work = {"one": lambda f=play: f(1), "every": lambda f=play: f(everyone)}
+        if problem.law.constant and problem.loss is None:
+            bare = BareLoop(problem, policy)
+            assert np.array_equal(play(1).returns, bare.play(episodes, 1)), "the bare loop plays other episodes"
+            work["bare"] = lambda b=bare: b.play(episodes, 1)
+        t = best(5, **work)
         rate = {name: episodes * chain.horizon / seconds / 1e6 for name, seconds in t.items()}
         yield {
             "what": what, "1 thread": f"{rate['one']:.1f} M/s", f"{everyone} threads": f"{rate['every']:.1f} M/s",
-            "ratio": rate["every"] / rate["one"],
+            "threads": f"{rate['every'] / rate['one']:.2f}×", "theirs": f"{rate['bare']:.1f} M/s" if "bare" in rate else "–",
+            "share": f"{100 * rate['one'] / rate['bare']:.0f} %" if "bare" in rate else "–",
         }  # fmt: skip
 
 
@@ -364,17 +447,25 @@ t = time.perf_counter()
 import oldlight as ol
 delay = ol.ImpairedMDP(ol.instances.sensing_chain(0.8), ol.ConstantDelay(2), start=ol.WarmStart())
 loss = ol.ImpairedMDP(ol.instances.sensing_chain(0.8), ol.Loss(seen=0.5))
+learn = lambda: ol.learn(delay, ol.learners.DelayedUCBVI(), 2, best=4.0, every=2, progress=False)
+play = lambda: ol.simulate(delay, plan.policy, 10, threads=1)
 times = [time.perf_counter() - t]
 for problem in (delay, delay, loss, loss):
     t = time.perf_counter()
-    ol.solve(problem, progress=False)
+    plan = ol.solve(problem, progress=False)
+    times.append(time.perf_counter() - t)
+plan = ol.solve(delay, progress=False)
+for first in (learn, play):
+    t = time.perf_counter()
+    first()
     times.append(time.perf_counter() - t)
 print(json.dumps(times))
 """
 
 
 def start_up(quick: bool) -> Iterator[Row]:
-    """New processes: import, and the first plan with nothing compiled yet and with everything compiled before."""
+    """New processes: import, and the first plan, learner and simulation with nothing compiled yet, and after `oldlight compile`. Of the first plan in a new
+    process with everything imported for it: theirs is numba's own import."""
     repeats = 1 if quick else 5
     imports = {
         name: min(fresh(IMPORT, name) for _ in range(repeats)) for name in ("oldlight", "quantecon") if _installed(name)
@@ -386,11 +477,44 @@ def start_up(quick: bool) -> Iterator[Row]:
     }  # fmt: skip
     with tempfile.TemporaryDirectory() as folder:
         cold = fresh(FIRST, NUMBA_CACHE_DIR=folder)
+    with tempfile.TemporaryDirectory() as folder:
+        parts = ("delay", "loss", "delayed-ucbvi", "simulation")
+        command, where = [sys.executable, "-m", "oldlight", "compile", *parts], os.environ | {"NUMBA_CACHE_DIR": folder}
+        t = _seconds(lambda: subprocess.run(command, env=where, capture_output=True, check=True))
+        yield {"what": f"oldlight compile {' '.join(parts)}", "ours": t}
         later = min((fresh(FIRST, NUMBA_CACHE_DIR=folder) for _ in range(repeats)), key=sum)
     for name, k in (("delay", 1), ("loss", 3)):
         yield {"what": f"first plan under {name}, nothing compiled", "ours": cold[k]}
         yield {"what": f"first plan under {name}, compiled before", "ours": later[k], "ratio": cold[k] / later[k]}
         yield {"what": f"second plan under {name}", "ours": later[k + 1]}
+    numba = min(fresh(IMPORT, "numba") for _ in range(repeats))
+    whole = later[0] + later[1]
+    yield {
+        "what": "import and first plan under delay (theirs: import numba)",
+        "ours": whole,
+        "theirs": numba,
+        "ratio": numba / whole,
+    }
+    for name, k in (("learner", 5), ("simulation", 6)):
+        yield {"what": f"first {name}, nothing compiled", "ours": cold[k]}
+        yield {"what": f"first {name}, compiled before", "ours": later[k], "ratio": cold[k] / later[k]}
+
+
+def threads(quick: bool) -> Iterator[Row]:
+    """The same plan and the same episodes on one thread and on all; the results are the same."""
+    problem = warm(ol.instances.center_chain(0.99), 6 if quick else 7)
+    every = thread_count()
+    if every == 1:
+        return
+    code = "import json,sys,time\nimport oldlight as ol\np=ol.ImpairedMDP(ol.instances.center_chain(.99),ol.ConstantDelay(int(sys.argv[1])),start='warm')\ntimes=[]\nfor _ in range(6):\n t=time.perf_counter(); v=ol.solve(p,progress=False).value; times.append(time.perf_counter()-t)\nprint(json.dumps([min(times),v]))"
+    one, all_of_them = (fresh(code, problem.warmup, OLDLIGHT_THREADS=str(n)) for n in (1, every))
+    assert one[1] == all_of_them[1], "the value depends on the number of threads"
+    yield {
+        "what": f"plan, d={problem.warmup}",
+        "1 thread": one[0],
+        f"{every} threads": all_of_them[0],
+        "ratio": one[0] / all_of_them[0],
+    }
 
 
 def _installed(name: str) -> bool:
@@ -403,12 +527,17 @@ def _installed(name: str) -> bool:
 
 SECTIONS: dict[str, Callable[[bool], Iterator[Row]]] = {
     "constant delay, beside general solvers": against_general_solvers,
+    "plans beside a copy of the same bytes": stream,
     "long delays": long_delays,
     "dense successors": dense_successors,
+    "sparse processes, beside quantecon and scipy": sparse_processes,
     "loss": loss,
     "beyond the plain plan": beyond,
     "learning": learning,
+    "learners: blocks of episodes beside one by one": other_learners,
+    "valuation": valuation,
     "simulation": simulation,
+    "threads": threads,
     "controller": controller_latency,
     "environments": environments,
     "start-up": start_up,
@@ -426,16 +555,18 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--quick", action="store_true", help="under a minute: fewer repeats, and not the largest")
     parser.add_argument("--json", metavar="FILE", help="write the numbers there too")
+    parser.add_argument("--docs", metavar="PAGE", help="write the tables into this page, between its two marks")
+    parser.add_argument("--only", metavar="WORD", help="only sections whose title has this word")
     options = parser.parse_args()
     console = Console(width=None if sys.stdout.isatty() else 120)
-    machine = {
-        "machine": platform.platform(), "processor": platform.processor() or platform.machine(),
-        "threads": thread_count(), "python": platform.python_version(), "numpy": np.__version__,
-        "oldlight": ol.__version__, "load before": round(os.getloadavg()[0], 2), "quick": options.quick,
-    }  # fmt: skip
+    machine = surroundings() | {"threads": thread_count(), "oldlight": ol.__version__}
+    if options.quick:
+        machine["repeats"] = "few (--quick)"
     console.print(", ".join(f"{key} {value}" for key, value in machine.items()))
     found: dict[str, list[Row]] = {}
     for title, section in SECTIONS.items():
+        if options.only and options.only not in title:
+            continue
         began = time.perf_counter()
         found[title] = rows = list(section(options.quick))
         columns = list(dict.fromkeys(key for row in rows for key in row))
@@ -445,6 +576,9 @@ def main() -> None:
         for row in rows:
             table.add_row(*(_cell(key, row.get(key)) for key in columns))
         console.print(table)
+    if options.docs:
+        shown = {title: (SECTIONS[title].__doc__ or "", rows) for title, rows in found.items()}
+        write(Path(options.docs), markdown(shown, _cell, machine))
     if options.json:
         with open(options.json, "w", encoding="utf-8") as stream:
             json.dump({**machine, "sections": found}, stream, indent=1, ensure_ascii=False)

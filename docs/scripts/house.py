@@ -32,6 +32,10 @@ BY_FEATURE = """what serves only features that came after the packages
     compiled blocks of episodes: learners/episode_blocks.py kernels/episode_blocks.py kernels/short_blocks.py planning/table_values.py
     requirements and the explorer: planning/requirement*.py planning/impairments.py planning/neighbouring_links.py planning/known_points.py
         planning/frontier.py planning/sensitivity.py traces/links_compared.py traces/channel_comparison.py cli/need.py cli/explorer.py explore/*
+    practice: cli/grids.py deep/forward_model.py deep/link_log.py envs/drawn_link.py envs/grid*.py envs/impaired_action.py envs/impaired_vector.py
+        envs/link_statistics.py envs/model_policy.py model/channels/milliseconds.py
+    learning behind links, certificates, tidy tables: learners/hidden_steps.py learners/learnt_plan.py learners/link_*.py
+        learners/optimistic_model.py learners/stopping.py simulation/link_world.py studies/frames.py
     trust: own_code.py studies/trust.py files.py cli/terminal.py kernels/cache.py testing.py
     the paper's figure anew: paper/paper_regret.py
 """

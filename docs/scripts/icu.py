@@ -21,6 +21,8 @@ LINKS: dict[str, dict[str, Any]] = {  # and the options of `solve`
     "constant:0": {},
     "constant:1": {},
     "constant:2": {},
+    "constant:3": {},
+    "constant:3 ": {"depth": 2},  # its ladder: the space keeps the two rows apart
     "loss:0.1": {"tolerance": 1e-3},
     "loss:0.3": {"tolerance": 1e-3, "seconds": 60},
     "constant:1+loss:0.1": {"tolerance": 1e-3, "seconds": 60},
@@ -34,8 +36,10 @@ def row(link: str) -> str:
     import resource
 
     options = LINKS[link]
-    problem = ol.ImpairedMDP(ol.instances.icu_sepsis(HORIZON), link)
-    ol.solve(ol.ImpairedMDP(ol.instances.sensing_chain(n_states=4), link), **options)  # compiles what is compiled
+    problem = ol.ImpairedMDP(ol.instances.icu_sepsis(HORIZON), link.strip())
+    ol.solve(
+        ol.ImpairedMDP(ol.instances.sensing_chain(n_states=4), link.strip()), **options
+    )  # compiles what is compiled
     began, worked = time.perf_counter(), time.process_time()
     found = ol.solve(problem, **options, progress=False)
     wall, work = time.perf_counter() - began, time.process_time() - worked

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import signal
 from pathlib import Path
 from typing import Any
 
@@ -72,6 +73,82 @@ def test_blocks_and_single_episodes_give_the_same_numbers(name: str, options: st
     ]
     same(*runs)
     assert len(set(runs[0].returns.tolist())) > 10  # something happened
+
+
+OTHERS: dict[str, Any] = {
+    "augmented UCBVI": lambda: ol.learners.AugmentedUCBVI(),
+    "the same, pooled, Bernstein": lambda: ol.learners.AugmentedUCBVI(pooled=True, bonus="bernstein"),
+    "the same, on doubling": lambda: ol.learners.AugmentedUCBVI(planning="doubling"),
+    "augmented Q-learning": lambda: ol.learners.AugmentedQLearning(),
+    "the same, pooled": lambda: ol.learners.AugmentedQLearning(pooled=True),
+    "posterior sampling": lambda: ol.learners.PosteriorSampling(),
+    "the same, pooled counts": lambda: ol.learners.PosteriorSampling(pooled=True),
+}
+
+
+def one_by_one(learner: Any) -> Any:
+    """The same learner, played by its three methods."""
+    see = learner.see
+    learner.see = lambda episode: see(episode)
+    return learner
+
+
+@pytest.mark.parametrize("who", OTHERS)
+@pytest.mark.parametrize("name", PROBLEMS)
+def test_blocks_of_the_other_learners_give_the_same_numbers(name: str, who: str) -> None:
+    problem, make = PROBLEMS[name], OTHERS[who]
+    changes = not problem.mdp.stationary_transitions or ("counts" in who and len(problem.law.hazard) > 1)
+    if "pooled" in who and changes:
+        pytest.skip("pooled counts are for transitions, and a delay law, that do not change with time")
+    every, learners = (3 if "doubling" in who else 1), [make(), one_by_one(make())]
+    runs = [
+        learn(problem, learner, 150, seed=3, best=9.0, every=every, by_start=True, progress=False)
+        for learner in learners
+    ]
+    same(*runs)
+    assert [plays_blocks(learner) for learner in learners] == [True, False]
+    assert len(set(runs[0].values.tolist())) > 3
+    one, other = (learner.state() for learner in learners)
+    assert one.keys() == other.keys()
+    for key, array in one.items():
+        np.testing.assert_array_equal(array, other[key], err_msg=key)
+
+
+def test_a_block_makes_room_for_the_cells_that_it_meets() -> None:
+    """More cells than the first room holds, in blocks that are long before that."""
+    problem = ol.ImpairedMDP(process(11, S=6, A=3, H=6), "constant:3")
+    one, other = (
+        learn(problem, learner, 600, seed=1, best=9.0, every=600, progress=False)
+        for learner in (ol.learners.AugmentedUCBVI(), one_by_one(ol.learners.AugmentedUCBVI()))
+    )
+    same(one, other)
+
+
+@pytest.mark.parametrize("make", [DelayedUCBVI, ol.learners.AugmentedQLearning, ol.learners.PosteriorSampling])
+def test_ctrl_c_within_a_block(make: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The signal comes while a block runs, and is heard when its compiled call ends: the block is not counted, the run so far is attached, a checkpoint is
+    written, and the run that goes on from it is the one that was not interrupted."""
+    problem, path = PROBLEMS["delay 2, warm"], tmp_path / "run.npz"
+    whole = learn(problem, make(), 500, seed=5, best=9.0, progress=False)
+    play, blocks = make.play_block, []
+
+    def interrupted(learner: Any, *given: Any) -> Any:
+        found = play(learner, *given)
+        blocks.append(len(found.returns))
+        if len(blocks) == 4:
+            signal.raise_signal(signal.SIGINT)
+        return found
+
+    monkeypatch.setattr(make, "play_block", interrupted)
+    with pytest.raises(KeyboardInterrupt) as stop:
+        learn(problem, make(), 500, seed=5, best=9.0, checkpoint=path, checkpoint_every=0.0, progress=False)
+    monkeypatch.undo()
+    part = stop.value.partial  # type: ignore[attr-defined]
+    assert part.interrupted
+    assert 0 < part.done == sum(blocks[:3]) < 500
+    same(whole, part, part.done)
+    assert LearningRun.load(path).done == part.done
+    same(whole, learn(problem, make(), 500, seed=5, best=9.0, checkpoint=path, progress=False))
 
 
 def test_values_that_are_sampled_are_sampled_once_for_each_policy() -> None:

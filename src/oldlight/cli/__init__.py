@@ -20,10 +20,10 @@ import typer
 
 from oldlight.cli import terminal
 
-from oldlight.cli import problems, need, studies, links, explorer  # isort: skip  (--help lists the commands in this order)
+from oldlight.cli import problems, need, studies, links, explorer, compiling  # isort: skip  (--help lists the commands in this order)
 from oldlight.cli.shared import app, tell
 
-__all__ = ["app", "explorer", "links", "main", "need", "problems", "studies"]
+__all__ = ["app", "compiling", "explorer", "links", "main", "need", "problems", "studies"]
 
 
 def _version(wanted: bool) -> None:

@@ -4,6 +4,10 @@ numba keeps compiled code in files, next to the source or in NUMBA_CACHE_DIR, an
 is unchanged. It does not notice that a function which this one calls, in another file, has changed. So `compiled` stamps every file with a
 hash of all sources in this folder: after any change of any of them the old code is not used again, and is overwritten.
 
+**Loading.** Before it loads what was compiled, numba imports everything that it could compile with, SciPy's linear algebra included: as long again as
+its own import. Nothing of that is needed to run compiled code but numba's runtime, so `_CompiledBefore` starts that alone. What is not found is
+compiled, and for that numba loads the rest by itself.
+
 Where no folder can be written, or the disk is full, the loops are compiled in memory, in every process anew, and one warning says so.
 
 Every file begins with the SHA-256 digest of the rest of it, and holds the key that it was written for. A file that is empty, cut off, damaged, of
@@ -17,7 +21,8 @@ import warnings
 from pathlib import Path
 
 import numba as nb
-from numba.core.caching import IndexDataCacheFile
+from numba.core.caching import FunctionCache, IndexDataCacheFile
+from numba.core.runtime import rtsys
 
 
 def _hash_of_sources():
@@ -73,6 +78,19 @@ class CheckedFiles(IndexDataCacheFile):
             stream.write(hashlib.sha256(content).digest() + content)
 
 
+class _CompiledBefore(FunctionCache):
+    """Compiled code on disk; see the module's text."""
+
+    def __init__(self, function):
+        super().__init__(function)
+        self._cache_file = CheckedFiles(self.cache_path, self._impl.filename_base, STAMP)
+
+    def load_overload(self, sig, target_context):
+        rtsys.initialize(target_context)
+        with self._guard_against_spurious_io_errors():
+            return self._load_overload(sig, target_context)
+
+
 def compiled(function=None, **options):
     """Decorator: `@compiled`, or `@compiled(...)` with options of numba.njit."""
     if function is None:
@@ -84,9 +102,7 @@ def compiled(function=None, **options):
     loop = nb.njit(nogil=True, **options)(function)
     if hasattr(loop, "enable_caching"):  # not with NUMBA_DISABLE_JIT=1
         try:
-            loop.enable_caching()
-            kept = loop._cache
-            kept._cache_file = CheckedFiles(kept.cache_path, kept._impl.filename_base, STAMP)
+            loop._cache = _CompiledBefore(function)
         except RuntimeError:  # numba's way to say that no folder can be written
             _warn()
     return loop

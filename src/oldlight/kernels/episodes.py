@@ -1,7 +1,7 @@
 """The interaction protocol, compiled; `oldlight.simulation` says what it does.
 
-Arrays have one row per step −warmup..H−1 (row i holds step i − warmup) and one column per episode: a step is done for all
-episodes of a chunk before the next, so that their memory look-ups overlap. The agent's side of the episodes is
+Arrays have one row per step −warmup..H−1 (row i holds step i − warmup) and one column per episode: a step is done for a tile of
+episodes before the next, so that their memory look-ups overlap. The agent's side of the episodes is
 `agent[0..4, e]`: the newest visible step t (−warmup−1 for none), the queue's length m and code, the wait, the newest settled
 step. `settles` is when each observation arrives or is known to be lost; `lost` says which (one entry: nothing is).
 """
@@ -13,6 +13,7 @@ import numpy as np
 from oldlight.kernels.cache import compiled
 
 TABLE, PROBABILITIES, BLACKOUT, MARKOV, GIVEN = 0, 1, 2, 3, 4
+TILE = 256  # episodes at a time: what they need of a step stays in the nearest cache
 
 
 class World(NamedTuple):
@@ -27,6 +28,7 @@ class World(NamedTuple):
     powers: np.ndarray  # A^m
     longest_delay: int
     warmup: int
+    late: int  # how late every observation is, −1 where that is random
 
 
 class Rule(NamedTuple):
@@ -76,114 +78,226 @@ def draw(cumulative, u):
 
 
 @compiled(inline="always")
+def draw_row(cumulative, row, u):
+    """`draw` from one row of a table; the first running sum is looked at before any loop, since most rows have two successors."""
+    n = cumulative.shape[1]
+    k = 0
+    if n > 1:
+        k += u >= cumulative[row, 0]
+    if n <= 32:
+        for j in range(1, n - 1):
+            k += u >= cumulative[row, j]
+    else:
+        while 0 < k < n - 1 and u >= cumulative[row, k]:
+            k += 1
+    return k
+
+
+@compiled(inline="always")
+def _observed(h, warmup, inverse, settled, seen, known):
+    """What an agent knows at time h, `known` = (t, m, code, wait, newest settled step), once the next observation was settled, or not, and seen, or not. All of
+    it is random, so that every branch would be guessed wrong half of the time: there is none. (The code of the queue is right where nothing is lost;
+    nobody reads it elsewhere.) inverse: 1/A."""
+    t, m, code, waited, last = known
+    u = last + 1
+    shorter = np.int64((code + 0.5) * inverse)  # code // A, without the slow division of integers
+    return (
+        u if seen else t,
+        m - (u - max(t, -warmup)) if seen else m,
+        shorter if seen & (t >= -warmup) else code,
+        0 if seen else waited + 1,
+        u if settled else last,
+    )
+
+
+@compiled(inline="always")
 def observe(e, h, warmup, A, loses, lost, settles, agent):
     """What reaches the agent at time h, in order and at most one: an observation, or the news that it is lost."""
     u = agent[4, e] + 1
-    if u <= h and settles[u + warmup, e] == h:
-        agent[4, e] = u
-        if not loses or not lost[u + warmup, e]:
-            t = agent[0, e]
-            gone = u - t if t >= -warmup else u + warmup  # actions that leave the queue
-            agent[0, e] = u
-            agent[1, e] -= gone
-            code = agent[2, e] if agent[1, e] > 0 else 0
-            for _ in range(gone if code > 0 else 0):
-                code = np.int64((code + 0.5) * (1.0 / A))  # code // A, without the slow division of integers
-            agent[2, e] = code
-            agent[3, e] = 0
-            return
-    agent[3, e] += 1
+    row = min(u, h) + warmup
+    settled = (u <= h) & (settles[row, e] == h)
+    seen = settled
+    if loses:
+        seen = settled & (not lost[row, e])
+    known = (agent[0, e], agent[1, e], agent[2, e], agent[3, e], agent[4, e])
+    agent[0, e], agent[1, e], agent[2, e], agent[3, e], agent[4, e] = _observed(
+        h, warmup, 1.0 / A, settled, seen, known
+    )
 
 
 @compiled
 def begin(world, draws, played):
     """The steps before step 0, and what the agent knows at time 0."""
-    initial, index, cumulative, rewards, first, _, _, longest_delay, warmup = world
+    initial, index, cumulative, rewards, first, _, _, longest_delay, warmup, late = world
     lost, draw_state, draw_link, draw_action = draws
     states, actions, settles, agent = played.states, played.actions, played.settles, played.agent
-    A = rewards.shape[2]
-    for e in range(states.shape[1]):
+    A, n = rewards.shape[2], states.shape[1]
+    for e in range(n):
         states[0, e] = draw(initial, draw_state[0, e])
         agent[0, e], agent[1, e], agent[2, e], agent[3, e], agent[4, e] = -warmup - 1, warmup, 0, 0, -warmup - 1
-        power = 1
-        for i in range(warmup):
+    power = 1
+    for i in range(warmup):
+        for e in range(n):
             a = min(np.int64(draw_action[i, e] * A), A - 1)
             actions[i, e] = a
             row = states[i, e] * A + a
             states[i + 1, e] = index[0, row, draw(cumulative[0, row], draw_state[i + 1, e])]
             settles[i, e] = i
             agent[2, e] += a * power
-            power *= A
+        power *= A
+    for e in range(n):
         if warmup > 0:
             settles[warmup, e] = warmup
+        elif late >= 0:
+            settles[0, e] = late
         else:
-            settles[0, e] = min(draw(first, draw_link[0, e]), longest_delay) if len(first) > 1 else 0
+            settles[0, e] = min(draw(first, draw_link[0, e]), longest_delay)
         observe(e, 0, warmup, A, len(lost) > 1, lost, settles, agent)
+
+
+@compiled
+def play_late(world, rule, draws, played):
+    """`begin` and `play` with a table, where every observation is `late` steps late and none is lost: what is known when is then the same in all
+    episodes, and only the state, the code of the queue and what was earned belong to one. Actions are kept if there is room for them."""
+    initial, index, cumulative, rewards, _, _, powers, _, warmup, late = world
+    table, offset, root, pending = rule.table, rule.offset, rule.root, rule.pending
+    states, actions = played.states, played.actions
+    A = rewards.shape[2]
+    steps, n = states.shape
+    keep = actions.shape[1] > 0
+    for part in range((n + TILE - 1) // TILE * steps):  # every step of one tile of episodes, then of the next
+        i, low = part % steps, part // steps * TILE
+        high = min(low + TILE, n)
+        h, seen = i - warmup, i >= late
+        now, u = states[i, low:high], draws.state[i, low:high]
+        codes, returns = played.agent[2, low:high], played.returns[low:high]
+        if i == 0:
+            for e in range(high - low):
+                now[e] = draw(initial, u[e])
+                codes[e] = 0
+        after, u = states[min(i + 1, steps - 1), low:high], draws.state[min(i + 1, steps - 1), low:high]
+        u_action = draws.action[min(i, len(draws.action) - 1), low:high]
+        step, length = min(max(h, 0), index.shape[0] - 1), late if seen else i
+        successor, sums, reward = index[step], cumulative[step], rewards[max(h, 0)]
+        power, inverse, newest = powers[length], 1.0 / A if seen else 1.0, states[max(i - late, 0), low:high]
+        place = 0
+        if h >= 0:
+            place = offset[h, late, 0] if seen else root[h]
+        weight = power if seen else 0
+        total = 0.0
+        for e in range(high - low):
+            s, code = np.int64(now[e]), codes[e]
+            if h < 0:
+                a = min(np.int64(u_action[e] * A), A - 1)
+            elif h < len(pending):
+                a = pending[h]
+            else:
+                a = np.int64(table[np.uintp(place + newest[e] * weight + code)])
+            if keep:
+                actions[i, low + e] = a
+            codes[e] = np.int64((code + a * power + 0.5) * inverse)
+            if h >= 0:
+                r = reward[s, a]
+                returns[e] += r
+                total += r
+            if i + 1 < steps:
+                row = np.uintp(s * A + a)
+                after[e] = successor[row, draw_row(sums, row, u[e])]
+        if h >= 0:
+            played.earned[h] += total
+            played.ages[h, length if seen else played.ages.shape[1] - 1] += high - low
 
 
 @compiled
 def play(mode, h_from, h_to, world, rule, draws, played):
     """Steps h_from..h_to of every episode: choose, act, move on, and see what arrives."""
-    _, index, cumulative, rewards, _, interarrival, powers, longest_delay, warmup = world
+    _, index, cumulative, rewards, _, interarrival, powers, longest_delay, warmup, _ = world
     table, probabilities, offset, root, pending, late = rule
-    lost, draw_state, draw_link, draw_action = draws
-    states, actions, settles, agent, returns, earned, ages = played
+    states, settles, agent, ages = played.states, played.settles, played.agent, played.ages
     H, S, A = rewards.shape
-    random_link = interarrival.shape[3] > 1
-    loses = len(lost) > 1
-    for h in range(h_from, h_to):
-        i = h + warmup
-        step = min(h, index.shape[0] - 1)
-        link = min(h, interarrival.shape[0] - 1)
+    random_link, loses, n, times = interarrival.shape[3] > 1, len(draws.lost) > 1, states.shape[1], h_to - h_from
+    inverse, every_state, every_action = 1.0 / A, interarrival.shape[1] - 1, interarrival.shape[2] - 1
+    seen_states, done, settle_times = (
+        states.reshape(states.size),
+        played.actions.reshape(states.size),
+        settles.reshape(states.size),
+    )
+    for part in range((n + TILE - 1) // TILE * times):  # every time of one tile of episodes, then of the next
+        h, low = h_from + part % times, part // times * TILE
+        high, i = min(low + TILE, n), h + warmup
+        following, last = min(i + 1, warmup + H - 1), h + 1 == H
+        step, link = min(h, index.shape[0] - 1), min(h, interarrival.shape[0] - 1)
+        now, after, acts, settle, settle_after = (
+            states[i, low:high], states[following, low:high], played.actions[i, low:high], settles[i, low:high],
+            settles[following, low:high],
+        )  # fmt: skip
+        u_state, u_link = draws.state[following, low:high], draws.link[min(h + 1, len(draws.link) - 1), low:high]
+        u_action = draws.action[min(i, len(draws.action) - 1), low:high]
+        successor, sums, waits, reward, returns = (
+            index[step],
+            cumulative[step],
+            interarrival[link],
+            rewards[h],
+            played.returns[low:high],
+        )
+        newest, lengths, codes = agent[0, low:high], agent[1, low:high], agent[2, low:high]
+        waited, settled = agent[3, low:high], agent[4, low:high]
+        offset_now, root_now = offset[min(h, len(offset) - 1)], root[h]
         total = 0.0
-        for e in range(states.shape[1]):
-            s = np.int64(states[i, e])
-            t, m, code = agent[0, e], agent[1, e], agent[2, e]
+        for e in range(high - low):
+            s, t, m, code = np.int64(now[e]), newest[e], lengths[e], codes[e]
             nothing = t < -warmup
             if h < len(pending):
                 a = pending[h]
             elif mode in (TABLE, PROBABILITIES):
-                if nothing:
-                    where = root[h] + code
-                else:
-                    where = offset[h, m, agent[3, e]] + states[t + warmup, e] * powers[m] + code
-                if mode == TABLE:
-                    a = np.int64(table[where])
-                else:
-                    u = draw_action[i, e]
-                    a = 0
-                    below = probabilities[where, 0]
-                    while a < A - 1 and u >= below:
-                        a += 1
-                        below += probabilities[where, a]
+                m_there = min(m, offset.shape[1] - 1)  # a place that is there, also where nothing is seen yet
+                where = offset_now[np.uintp(m_there), np.uintp(min(waited[e], m_there))]
+                where += seen_states[np.uintp(max(t + warmup, 0) * n + low + e)] * powers[np.uintp(m)]
+                where = code + (root_now if nothing else where)
+                a = _chosen(mode, np.uintp(where), table, probabilities, u_action, e)
             elif mode == BLACKOUT:
-                where = np.int64(0)
-                j = h
+                where, j = np.int64(0), h
                 if not nothing:
                     for k in range(late - 1, -1, -1):
-                        where = where * A + actions[t + k, e]
-                    where += ((t + 1) * S + states[t, e]) * powers[late]
+                        where = where * A + done[(t + k) * n + low + e]
+                    where += ((t + 1) * S + seen_states[np.uintp(t * n + low + e)]) * powers[late]
                     j = m - late
-                a = np.int64(table[where * H + j])
+                a = np.int64(table[np.uintp(where * H + j)])
             elif mode == MARKOV:
                 a = np.int64(table[h * S + s])
             else:
-                a = np.int64(actions[i, e])
-            actions[i, e] = a
-            r = rewards[h, s, a]
+                a = np.int64(acts[e])
+            acts[e] = a
+            r = reward[s, a]
             returns[e] += r
             total += r
             ages[h, ages.shape[1] - 1 if nothing else m] += 1
-            agent[1, e] = m + 1
-            agent[2, e] = code + a * powers[m]
-            if h + 1 < H:
-                row = s * A + a
-                states[i + 1, e] = index[step, row, draw(cumulative[step, row], draw_state[i + 1, e])]
-                settle = settles[i, e] + 1
+            known = (t, m + 1, code if loses else code + a * powers[m], waited[e], settled[e])
+            if not last:
+                row = np.uintp(s * A + a)
+                after[e] = successor[row, draw_row(sums, row, u_state[e])]
+                when = settle[e] + 1
                 if random_link:
-                    at = (link, min(s, interarrival.shape[1] - 1), min(a, interarrival.shape[2] - 1))
-                    settle += draw(interarrival[at], draw_link[h + 1, e])
-                    settle = min(settle, h + 1 + longest_delay)
-                settles[i + 1, e] = settle
-                observe(e, h + 1, warmup, A, loses, lost, settles, agent)
-        earned[h] += total
+                    when += draw_row(waits[min(s, every_state)], min(a, every_action), u_link[e])
+                    when = min(when, h + 1 + longest_delay)
+                settle_after[e] = when
+                u = min(settled[e] + 1, h + 1)
+                arrives = settle_times[np.uintp((u + warmup) * n + low + e)] == h + 1
+                seen = arrives
+                if loses:
+                    seen = arrives & (not draws.lost[u + warmup, low + e])
+                known = _observed(h + 1, warmup, inverse, arrives, seen, known)
+            newest[e], lengths[e], codes[e], waited[e], settled[e] = known
+        played.earned[h] += total
+
+
+@compiled(inline="always")
+def _chosen(mode, where, table, probabilities, u_action, e):
+    """The action at this place of a table, or one that is drawn from its probabilities."""
+    if mode == TABLE:
+        return np.int64(table[where])
+    a, below, u = 0, probabilities[where, 0], u_action[e]
+    while a < probabilities.shape[1] - 1 and u >= below:
+        a += 1
+        below += probabilities[where, a]
+    return a

@@ -23,14 +23,19 @@ reward of that time, and N counts them all: each sample serves H tables of value
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from oldlight import checks
 from oldlight.learners.augmented_table import AugmentedLearner, AugmentedTable, grown
 from oldlight.learners.base import Setting
+from oldlight.learners.episode_blocks import EpisodeBlock, episodes_that_fit
 from oldlight.model.episode import Episode
+
+if TYPE_CHECKING:
+    from oldlight.simulation import Draws, World
 
 
 class AugmentedQLearning(AugmentedLearner):
@@ -67,20 +72,34 @@ class AugmentedQLearning(AugmentedLearner):
         self.times = np.zeros(len(self.table.moves), dtype=np.int64)
         self.estimate = float(self.table.rules.remaining[0])
         self._policy = self.table.policy()
+        self.episodes_per_block = episodes_that_fit(len(self.table.actions), self.table.actions.dtype)
         self._make_room()
 
     # -- the three parts of an episode ------------------------------------------------------------------------------
+
+    def play_block(self, world: World, draws: Draws, first: int, wanted: NDArray[np.bool_]) -> EpisodeBlock:
+        return self._block(world, draws, first, wanted)
+
+    def _play_some(self, front: tuple[Any, ...], block: Any, going: Any) -> Any:
+        from oldlight.kernels import augmented_blocks
+        from oldlight.kernels.augmented_q_learning import Values
+
+        values = (Values(self.visits, self.q, self.left), self._scale(), self.times, self.now)
+        return augmented_blocks.q_block(*front, values, self.table.rng, block, going)
+
+    def _scale(self) -> float:
+        """c·√(H³·ι)."""
+        return self.c * float(np.sqrt(self.setting.horizon**3 * self.setting.log_term))
 
     def see(self, episode: Episode) -> None:
         from oldlight.kernels import augmented_q_learning as kernels
 
         self._make_room()
-        table, H = self.table, self.setting.horizon
+        table = self.table
         n = table.walk(episode)
         values = (table.shape, table.cells(), table.rules, kernels.Values(self.visits, self.q, self.left))
         moves = kernels.Moves(table.moves, n, table.path, self.times)
-        scale = self.c * float(np.sqrt(H**3 * self.setting.log_term))
-        kernels.update(*values, moves, scale, table.rng, table.actions)
+        kernels.update(*values, moves, self._scale(), table.rng, table.actions)
         self.estimate = kernels.start_value(*values, self.now)
         self._policy = table.policy()
 

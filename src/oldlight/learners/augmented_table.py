@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -10,11 +10,15 @@ from numpy.typing import NDArray
 from oldlight.checks import TooLarge
 from oldlight.learners.base import Learner, Setting
 from oldlight.learners.delayed_ucbvi import rewards_in_unit_interval
+from oldlight.learners.episode_blocks import EpisodeBlock, played_block, room_for
 from oldlight.machine import default_limit, format_bytes
 from oldlight.model.episode import Episode
 from oldlight.model.information import Information
 from oldlight.model.policies import TablePolicy
 from oldlight.planning.delay import action_type
+
+if TYPE_CHECKING:
+    from oldlight.simulation import Draws, World
 
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
@@ -132,11 +136,37 @@ class AugmentedTable:
 
 
 class AugmentedLearner(Learner):
-    """What the learners on this table have in common: they act by a copy of its policy, and count visits of its cells."""
+    """What the learners on this table have in common: they act by a copy of its policy, count visits of its cells, and play blocks of episodes until they
+    need more room (`_make_room`) for cells. A subclass plays one part of a block by `_play_some`."""
 
     table: AugmentedTable
     visits: Ints  # [cell, a]
     _policy: TablePolicy
+
+    def _play_some(self, front: tuple[Any, ...], block: Any, going: Any) -> Any:
+        """Episodes of a block from `going` on: how far it came."""
+        raise NotImplementedError
+
+    def _make_room(self) -> None:
+        """For what one more episode can meet."""
+        raise NotImplementedError
+
+    def _block(self, world: World, draws: Draws, first: int, wanted: NDArray[np.bool_]) -> EpisodeBlock:
+        from oldlight.kernels.augmented_blocks import Going, Table
+
+        table = self.table
+        block = room_for(draws, first, wanted, len(table.actions), table.actions.dtype)
+        rule, played = world.player(TablePolicy.trusted(table.layout, table.actions)).rule(), world.played(1)
+        going = Going(0, float(self.estimate), 0, False)
+        while going.done < len(wanted):
+            self._make_room()
+            parts = Table(table.shape, table.cells(), table.rules, table.moves, table.path)
+            going = self._play_some((world.arrays, rule, played, parts), block, going)
+        self.estimate = going.estimate
+        found = played_block(block, table.layout, self._policy)
+        if going.plans:
+            self._policy = table.policy()
+        return found
 
     def policy(self) -> TablePolicy:
         return self._policy

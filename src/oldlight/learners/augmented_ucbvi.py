@@ -30,7 +30,7 @@ that was not computed again its last one: nobody has acted on it since, so that 
 
 from __future__ import annotations
 
-from typing import Any, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 from numpy.typing import NDArray
@@ -38,7 +38,11 @@ from numpy.typing import NDArray
 from oldlight import checks
 from oldlight.learners.augmented_table import AugmentedLearner, AugmentedTable, grown
 from oldlight.learners.base import Setting
+from oldlight.learners.episode_blocks import EpisodeBlock, episodes_that_fit
 from oldlight.model.episode import Episode
+
+if TYPE_CHECKING:
+    from oldlight.simulation import Draws, World
 
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
@@ -99,6 +103,7 @@ class AugmentedUCBVI(AugmentedLearner):
         self.head = np.full(H + len(self.table.shape.rest), -1, dtype=np.int64)
         self.estimate = float(self.table.rules.remaining[0])
         self._policy = self.table.policy()
+        self.episodes_per_block = episodes_that_fit(len(self.table.actions), self.table.actions.dtype)
         self._make_room()
 
     # -- the three parts of an episode ------------------------------------------------------------------------------
@@ -115,16 +120,31 @@ class AugmentedUCBVI(AugmentedLearner):
         if doubled or self.planning == "full":
             self._plan()
 
+    def play_block(self, world: World, draws: Draws, first: int, wanted: NDArray[np.bool_]) -> EpisodeBlock:
+        return self._block(world, draws, first, wanted)
+
+    def _play_some(self, front: tuple[Any, ...], block: Any, going: Any) -> Any:
+        from oldlight.kernels import augmented_blocks, augmented_ucbvi
+
+        plan = augmented_ucbvi.Plan(self.values, self.table.actions)
+        full = self.planning == "full"
+        model = augmented_blocks.Model(self._counts(), self._work(), self._bonus(), plan, full)
+        return augmented_blocks.ucbvi_block(*front, model, self.table.rng, block, going)
+
     def _plan(self) -> None:
         from oldlight.kernels import augmented_ucbvi as kernels
 
         table = self.table
-        bonus = kernels.Bonus(self.c, self.setting.log_term, self.bonus == "bernstein")
         plan = kernels.Plan(self.values, table.actions)
         self.estimate = kernels.plan(
-            table.shape, table.cells(), self._counts(), table.rules, self._work(), bonus, plan, table.rng
+            table.shape, table.cells(), self._counts(), table.rules, self._work(), self._bonus(), plan, table.rng
         )
         self._policy = table.policy()
+
+    def _bonus(self) -> Any:
+        from oldlight.kernels import augmented_ucbvi as kernels
+
+        return kernels.Bonus(self.c, self.setting.log_term, self.bonus == "bernstein")
 
     def _counts(self) -> Any:
         from oldlight.kernels import augmented_ucbvi as kernels

@@ -44,7 +44,7 @@ from numpy.typing import NDArray
 from oldlight import checks
 from oldlight.learners.base import Learner, Setting
 from oldlight.learners.counts import DelayCounts, revealed
-from oldlight.learners.episode_blocks import EpisodeBlock, episodes_that_fit, room_for
+from oldlight.learners.episode_blocks import EpisodeBlock, episodes_that_fit, played_block, room_for
 from oldlight.learners.greedy import GreedyTable
 from oldlight.learners.optimistic_tables import Estimate, Tables
 from oldlight.model.episode import Episode
@@ -215,12 +215,10 @@ class DelayedUCBVI(Learner):
         self.estimate, plans, changed = kernels.block(
             world.arrays, rule, world.played(1), self._learnt, plan, self.estimate, self.rng, block
         )
-        policies: list[Policy] = [TablePolicy.trusted(layout, row) for row in block.policies[: block.rows[0]]]
-        if policies and not block.rows[1]:
-            policies[0] = before  # the same object: it may be valued already
+        found = played_block(block, layout, before)
         if plans:
-            self._policy = policies[-1] if policies and not changed else None
-        return EpisodeBlock(block.returns, block.starts, block.estimates, block.which, policies)
+            self._policy = found.policies[-1] if found.policies and not changed else None
+        return found
 
     # -- what the kernels read -------------------------------------------------------------------------------------
 

@@ -18,7 +18,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from oldlight.learners.base import has_hook
-from oldlight.model.policies import Policy
+from oldlight.model.information import Layout
+from oldlight.model.policies import Policy, TablePolicy
 from oldlight.simulation import Draws
 
 SECONDS = 0.05  # of a block; a block may take up to four times as long if its episodes become slower
@@ -63,6 +64,15 @@ def plays_blocks(learner: Any) -> bool:
     if owner("play_block") == len(order):
         return False  # it stands for another learner, whose methods it passes on
     return all(owner(name) >= owner("play_block") for name in methods)
+
+
+def played_block(block: Any, layout: Layout, before: Policy) -> EpisodeBlock:
+    """What a compiled block leaves. before: the policy of its first episode, the same object where it is one of those kept, since it may be valued
+    already."""
+    policies: list[Policy] = [TablePolicy.trusted(layout, row) for row in block.policies[: block.rows[0]]]
+    if policies and not block.rows[1]:
+        policies[0] = before
+    return EpisodeBlock(block.returns, block.starts, block.estimates, block.which, policies)
 
 
 def room_for(draws: Draws, first: int, wanted: NDArray[np.bool_], places: int, kind: np.dtype[Any]) -> Any:

@@ -9,7 +9,7 @@ differently each time. There is no guarantee in the worst case; the Bayesian reg
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -17,11 +17,15 @@ from numpy.typing import NDArray
 from oldlight import checks
 from oldlight.learners.base import Learner, Setting
 from oldlight.learners.counts import DelayCounts
+from oldlight.learners.episode_blocks import EpisodeBlock, episodes_that_fit, played_block, room_for
 from oldlight.learners.optimistic_tables import Estimate, Tables
 from oldlight.model.episode import Episode
 from oldlight.model.mdp import TabularMDP
-from oldlight.model.policies import Policy
+from oldlight.model.policies import Policy, TablePolicy
 from oldlight.model.problem import ImpairedMDP
+
+if TYPE_CHECKING:
+    from oldlight.simulation import Draws, World
 
 Floats = NDArray[np.float64]
 
@@ -43,6 +47,8 @@ class PosteriorSampling(Learner):
     >>> ol.learn(problem, ol.learners.PosteriorSampling(pooled=True), 20).done
     20
     """
+
+    _policy: Policy
 
     def __init__(self, *, prior: float | None = None, pooled: bool = False) -> None:
         self.prior = None if prior is None else checks.positive("prior", prior)
@@ -74,6 +80,9 @@ class PosteriorSampling(Learner):
                 index, np.zeros((T, S * A, S)), np.full((T, S * A), S), np.zeros((T, S * A)), np.zeros((0, 0)), theta,
                 np.zeros_like(theta), np.ones((T, S * A), dtype=np.bool_), first, np.array(setting.initial), np.zeros(H),
             )  # fmt: skip
+        self.episodes_per_block = 0  # under loss a plan is a search, which Python leads
+        if setting.arrival_probability is None and self.tables.one_call:
+            self.episodes_per_block = episodes_that_fit(len(self.tables.actions), self.tables.actions.dtype)
         self._plan()
 
     def policy(self) -> Policy:
@@ -92,6 +101,19 @@ class PosteriorSampling(Learner):
             np.add.at(self.number, (rows, s[pairs] * self.setting.n_actions + a[pairs], s[pairs + 1]), 1)
         self._plan()
 
+    def play_block(self, world: World, draws: Draws, first: int, wanted: NDArray[np.bool_]) -> EpisodeBlock:
+        from oldlight.kernels import posterior_sampling as kernels
+
+        tables, counts = self.tables, self.counts
+        block = room_for(draws, first, wanted, len(tables.actions), tables.actions.dtype)
+        rule = world.player(TablePolicy.trusted(tables.layout, tables.actions)).rule()
+        learnt = (counts.protocol(), counts.arrays(), counts.touched, float(self.alpha), self.model.weight)
+        self.estimate = kernels.block(
+            world.arrays, rule, world.played(1), learnt, tables.plan(self.model), self.estimate, self.rng, block
+        )
+        found, self._policy = played_block(block, tables.layout, self._policy), tables.policy()
+        return found
+
     def _draw(self, number: Floats) -> Floats:
         """One row of the posterior for each pair: axes (row, s·A + a, s2)."""
         gamma = self.rng.standard_gamma(number + self.alpha)
@@ -101,15 +123,11 @@ class PosteriorSampling(Learner):
     def _plan(self) -> None:
         setting = self.setting
         if setting.arrival_probability is None:
-            T, pairs, S = self.model.weight.shape
-            number = np.zeros((T, pairs, S))
-            for k in range(S):  # the lists of successors, as a table
-                listed = self.counts.n_next > k
-                t, sa = np.nonzero(listed)
-                number[t, sa, self.counts.index[t, sa, k]] = self.counts.number[t, sa, k]
-            self.model.weight[:] = self._draw(number)
+            from oldlight.kernels.posterior_sampling import draw_process
+
+            draw_process(self.counts.arrays(), float(self.alpha), self.rng, self.model.weight)
             self.estimate = self.tables.sweep(self.model, self.rng)
-            self._policy: Policy = self.tables.policy()
+            self._policy = self.tables.policy()
             return
         self._plan_for(self._draw(self.number.astype(np.float64)))
 

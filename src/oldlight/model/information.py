@@ -286,8 +286,9 @@ class Layout:
         _check_places(H, longest)
         offset = np.full((H, longest + 1, longest + 1), -1, dtype=np.int64)
         root = np.full(H, -1, dtype=np.int64)
-        sizes = {int(n): S * A ** int(n) for n in np.unique(m)}
-        total, largest = sum(sizes[n] * int(k) for n, k in zip(*np.unique(m, return_counts=True), strict=True)), 2**62
+        times = np.bincount(m).tolist()  # how many blocks have a queue of length m
+        sizes = {n: S * A**n for n, k in enumerate(times) if k}
+        total, largest = sum(size * times[n] for n, size in sizes.items()), 2**62
         if total < largest:
             each = np.array([sizes[n] for n in sorted(sizes)], dtype=np.int64)[np.searchsorted(sorted(sizes), m)]
             offset[h, m, waited] = np.cumsum(each) - each

@@ -33,7 +33,8 @@ from oldlight.model.policies import (
 from oldlight.model.problem import ImpairedMDP
 from oldlight.model.stationary_policy import StationaryPolicy
 from oldlight.model.successors import successor_sums
-from oldlight.simulation.episodes import CHUNK, Simulation
+from oldlight.simulation.episodes import Simulation
+from oldlight.simulation.world import CHUNK
 
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]

@@ -17,8 +17,8 @@ from oldlight.model.link_information import LinkInformation
 from oldlight.model.policies import MarkovPolicy, Policy
 from oldlight.model.problem import ImpairedMDP
 from oldlight.model.successors import successor_sums
-from oldlight.simulation.episodes import CHUNK
 from oldlight.simulation.link_episodes import check_policy, decide, link_runs
+from oldlight.simulation.world import CHUNK
 
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]

@@ -1,0 +1,240 @@
+"""A problem, its policy and its random numbers as the compiled loops of a simulation read them; `oldlight.simulation.episodes` has the protocol."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from oldlight.model.channels.pmfs import running_sums
+from oldlight.model.information import Information, Layout, same_layout
+from oldlight.model.link_information import PolicyOfNodes
+from oldlight.model.policies import (
+    BlackoutPolicy,
+    MarkovPolicy,
+    Policy,
+    TablePolicy,
+    made_for_another,
+    not_a_policy,
+    probabilities_at,
+)
+from oldlight.model.problem import ImpairedMDP
+from oldlight.model.successors import successor_sums
+from oldlight.simulation.asked import ask_at_once
+from oldlight.simulation.simulated_bytes import CHUNK as CHUNK
+
+Floats = NDArray[np.float64]
+Ints = NDArray[np.int64]
+
+
+@dataclass(frozen=True, eq=False)
+class Player:
+    """A policy as the arrays that the kernels read."""
+
+    mode: int
+    policy: Any
+    table: NDArray[Any]
+    action_probabilities: Floats
+    offset: Ints
+    root: Ints
+    pending: Ints
+    late: int = 0
+
+    def rule(self) -> Any:
+        """As the kernels read it."""
+        from oldlight.kernels import episodes as kernels
+
+        return kernels.Rule(self.table, self.action_probabilities, self.offset, self.root, self.pending, self.late)
+
+    @property
+    def asks(self) -> bool:
+        """Must the policy be asked in Python?"""
+        return self.mode == _GIVEN
+
+
+@dataclass(frozen=True, eq=False)
+class Draws:
+    """The random numbers of a chunk of episodes, axes (step, episode): of the process, the link and the policy."""
+
+    state: Floats
+    link: Floats
+    action: Floats
+    lost: NDArray[np.bool_]
+
+    def arrays(self) -> Any:
+        """As the kernels read them."""
+        from oldlight.kernels import episodes as kernels
+
+        return kernels.Draws(self.lost, self.state, self.link, self.action)
+
+    def one(self, e: int) -> Draws:
+        """Those of episode e alone."""
+        parts: tuple[Any, ...] = (self.state, self.link, self.action, self.lost)
+        return Draws(*(np.ascontiguousarray(x[:, e : e + 1]) if x.shape[1] > 1 else x for x in parts))
+
+
+class Room:
+    """Memory for the random numbers of one chunk after the other, and for its states, actions and arrivals where nobody keeps them."""
+
+    def __init__(self, world: World) -> None:
+        H, steps = world.problem.horizon, world.problem.warmup + world.problem.horizon
+        self.state, self.link, self.action = (np.empty((rows, CHUNK)) for rows in (steps, H, steps))
+        self.whole, self.agent = np.empty((3, steps, CHUNK), dtype=np.int32), np.empty((5, CHUNK), dtype=np.int64)
+
+
+_GIVEN = 4
+_NO_TABLE = np.zeros(0, dtype=np.uint8)
+
+
+class World:
+    """A problem as the arrays that the kernels read."""
+
+    def __init__(self, problem: ImpairedMDP) -> None:
+        from oldlight.kernels import episodes as kernels
+
+        self.problem, self.kernels = problem, kernels
+        mdp, law = problem.mdp, problem.law
+        H, A = problem.horizon, problem.n_actions
+        self.index, self.cumulative = successor_sums(mdp)
+        self.rewards = np.array(mdp.rewards, order="C")
+        self.initial = running_sums(problem.initial)
+        first, links = running_sums(law.first), running_sums(law.interarrival)
+        self.late = -1 if law.constant is None else law.constant
+        self.draws_link = law.constant is None or (problem.loss is not None and len(first) > 1)
+        self.layout = None if problem.arrival_probability is not None else Layout.of(problem)
+        with np.errstate(over="ignore"):  # codes of queues too long for a table are never used
+            powers = np.cumprod(np.append(1, np.full(problem.warmup + H, A)), dtype=np.int64)
+        self.arrays = kernels.World(
+            self.initial,
+            self.index,
+            self.cumulative,
+            self.rewards,
+            first,
+            links,
+            powers,
+            law.longest_delay,
+            problem.warmup,
+            self.late,
+        )
+
+    def player(self, policy: Policy | MarkovPolicy) -> Player:
+        """The policy, ready to be played here; refused if it was made for another problem."""
+        k, problem = self.kernels, self.problem
+        H, S, A = problem.horizon, problem.n_states, problem.n_actions
+        none, offset, root = np.zeros((0, 0)), np.zeros((1, 1, 1), dtype=np.int64), np.zeros(H, dtype=np.int64)
+        pending = np.array(problem.pending[:H], dtype=np.int64)
+        if isinstance(policy, MarkovPolicy):
+            _fits(policy.actions.shape == (H, S) and policy.n_actions == A, policy, problem)
+            return Player(k.MARKOV, policy, _flat(policy.actions), none, offset, root, pending[:0])
+        if isinstance(policy, TablePolicy):
+            _fits(self.layout is not None and same_layout(policy.layout, self.layout), policy, problem)
+            offset, root = policy.layout.offset, policy.layout.root
+            if policy.actions is not None:
+                return Player(k.TABLE, policy, _flat(policy.actions), none, offset, root, pending)
+            assert policy.action_probabilities is not None
+            return Player(
+                k.PROBABILITIES,
+                policy,
+                _NO_TABLE,
+                np.ascontiguousarray(policy.action_probabilities),
+                offset,
+                root,
+                pending,
+            )
+        if isinstance(policy, BlackoutPolicy):
+            _fits(policy.fits(problem), policy, problem)
+            return Player(k.BLACKOUT, policy, _flat(policy.sequences), none, offset, root, pending, policy.late)
+        if isinstance(policy, PolicyOfNodes):
+            raise made_for_another(policy, problem)
+        if hasattr(policy, "probabilities"):
+            return Player(k.GIVEN, policy, _NO_TABLE, none, offset, root, pending)
+        raise not_a_policy(policy)
+
+    def draw(self, seed: int, chunk: int, player: Player | None = None, room: Room | None = None) -> Draws:
+        """The random numbers of chunk number `chunk`; always that of a full chunk, so that more episodes do not change the first. room: memory to
+        use again."""
+        room = room or Room(self)
+        problem, H = self.problem, self.problem.horizon
+        state_rng, link_rng, action_rng = (
+            np.random.Generator(np.random.SFC64(np.random.SeedSequence(seed, spawn_key=(chunk, purpose))))
+            for purpose in range(3)
+        )
+        state = state_rng.random(out=room.state)
+        link = link_rng.random(out=room.link) if self.draws_link else np.zeros((1, 1))
+        lost = np.zeros((1, 1), dtype=np.bool_)
+        if problem.loss is not None:
+            lost = problem.loss.lost(link_rng, H, CHUNK)
+            if H == 1:  # one row means that nothing is lost: two say which
+                lost = np.concatenate([lost, lost])
+        asks = player is None or player.mode in (self.kernels.PROBABILITIES, self.kernels.GIVEN)
+        rows = (
+            problem.warmup + H if asks else problem.warmup
+        )  # of a policy that does not randomise only the steps before step 0
+        action = action_rng.random(out=room.action[:rows]) if rows else np.zeros((1, 1))
+        return Draws(state, link, action, lost)
+
+    def play(self, player: Player, draws: Draws, n: int, room: Room | None = None) -> tuple[Any, ...]:
+        """n episodes with the given random numbers: returns, rewards by step, ages, and states, actions, arrivals (step, episode); of these three nothing
+        that lasts with `room`, memory to use again."""
+        k, problem = self.kernels, self.problem
+        H, warmup = problem.horizon, problem.warmup
+        played, random = self.played(n, room), draws.arrays()
+        returns, states, actions = played.returns, played.states, played.actions
+        if player.mode == k.TABLE and self.late >= 0 and problem.loss is None:
+            k.play_late(self.arrays, player.rule(), random, played)
+            when = np.arange(-warmup, H, dtype=np.int32)[:, None] + np.int32(self.late)
+            return returns, played.earned, played.ages, states, actions, np.broadcast_to(when, states.shape)
+        k.begin(self.arrays, random, played)
+        if player.asks:
+            for h in range(H):
+                now = self._ask(player.policy, h, draws.action[warmup + h, :n], states, actions, played.agent)
+                actions[warmup + h] = now
+                k.play(k.GIVEN, h, h + 1, self.arrays, player.rule(), random, played)
+        else:
+            k.play(player.mode, 0, H, self.arrays, player.rule(), random, played)
+        settles = played.settles
+        arrivals = settles if problem.loss is None else np.where(draws.lost[:H, :n], np.int32(-1), settles)
+        return returns, played.earned, played.ages, states, actions, arrivals
+
+    def played(self, n: int, room: Room | None = None) -> Any:
+        """Room for n episodes; states, actions and arrivals only in `room` if that is given and large enough."""
+        H, steps = self.problem.horizon, self.problem.warmup + self.problem.horizon
+        if room is not None and n == CHUNK:
+            whole, agent = room.whole, room.agent
+        else:
+            whole, agent = np.zeros((3, steps, n), dtype=np.int32), np.zeros((5, n), dtype=np.int64)
+        ages = np.zeros((H, steps + 1), dtype=np.int64)
+        return self.kernels.Played(whole[0], whole[1], whole[2], agent, np.zeros(n), np.zeros(H), ages)
+
+    def _ask(self, policy: Policy, h: int, u: Floats, states: Any, actions: Any, agent: Ints) -> Ints:
+        """The actions of a policy written in Python: each different information state of the chunk is asked once."""
+        warmup = self.problem.warmup
+        if h < self.problem.actuation:
+            return np.full(len(u), self.problem.pending[h])
+        if hasattr(policy, "actions_at"):
+            return ask_at_once(policy, h, warmup, states, actions, agent)
+        known: dict[Information, Floats] = {}
+        chosen = np.empty(len(u), dtype=np.int64)
+        for e, (t, m, _, waited, _) in enumerate(agent.T.tolist()):
+            queue = tuple(actions[warmup + h - m : warmup + h, e].tolist())
+            if t < -warmup:
+                info = Information.nothing_seen(queue)
+            else:
+                info = Information(h, t, int(states[warmup + t, e]), queue, waited)
+            cumulative = known.get(info)
+            if cumulative is None:
+                cumulative = known[info] = running_sums(probabilities_at(self.problem, policy, info))
+            chosen[e] = np.searchsorted(cumulative, u[e], side="right")
+        return chosen
+
+
+def _flat(table: NDArray[Any]) -> NDArray[Any]:
+    flat = np.ascontiguousarray(table).reshape(-1)
+    return flat if flat.flags.writeable else flat.copy()
+
+
+def _fits(good: bool, policy: Any, problem: ImpairedMDP) -> None:
+    if not good:
+        raise made_for_another(policy, problem)

@@ -25,7 +25,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from oldlight import checks, drawing
-from oldlight.model.channels import Channel, ChannelAutomaton, ConstantDelay, LossChannel
+from oldlight.model.channels import Channel, ChannelAutomaton, LossChannel
 from oldlight.model.channels.capped_link import CappedLink, probability_older
 from oldlight.model.channels.delay_law import DelayLaw
 from oldlight.model.channels.endless import TRIES, check_endless, endless
@@ -125,7 +125,7 @@ class ImpairedMDP:
             )
         if self.arrival_probability is not None and law.constant != 0:
             raise ValueError(f"a warm start behind {channel!r}, which delays and loses, is not defined; use start=None")
-        if law.constant == law.horizon and not isinstance(channel, ConstantDelay):
+        if law.constant == law.horizon and channel.constant is None:
             raise ValueError(f"a warm start behind {channel!r}: write it as ConstantDelay(d) to say how late it is")
 
     @cached_property
@@ -177,8 +177,7 @@ class ImpairedMDP:
     @property
     def _law_steps(self) -> int:
         """The steps that a delay law is written out for where there is no horizon: enough to see what it is."""
-        late = self.channel.d if isinstance(self.channel, ConstantDelay) else 0
-        return TRIES[0] + late + self.actuation
+        return TRIES[0] + (self.channel.constant or 0) + self.actuation
 
     @property
     def horizon(self) -> int:
@@ -200,7 +199,8 @@ class ImpairedMDP:
         """How many steps ran before step 0 (the constant delay of a warm start, else 0)."""
         if self.start is None or not self.has_delay_law:
             return 0
-        return self.channel.d if isinstance(self.channel, ConstantDelay) else self.law.constant or 0
+        late = self.channel.constant
+        return self.law.constant or 0 if late is None else late
 
     @cached_property
     def initial(self) -> Floats:

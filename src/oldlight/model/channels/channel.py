@@ -52,6 +52,11 @@ class Channel:
             raise no_delay_law(self)
         raise AttributeError(f"{type(self).__name__!r} object has no attribute {name!r}")
 
+    @property
+    def constant(self) -> int | None:
+        """The delay where it is the same number of steps at every horizon; None for every other channel."""
+        return None
+
     def automaton(self, horizon: int) -> ChannelAutomaton:
         """What an agent knows of the link within `horizon` steps."""
         raise TypeError(f"{type(self).__name__} does not define automaton(horizon)")

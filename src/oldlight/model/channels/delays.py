@@ -131,6 +131,11 @@ class ConstantDelay(DelayChannel):
         """`delay_ms` milliseconds at a control period of `period_ms`: whole steps, rounded up."""
         return cls(steps_of(delay_ms, period_ms)).with_period(period_ms)
 
+    @property
+    def constant(self) -> int:
+        """d."""
+        return self.d
+
     def law(self, horizon: int, n_states: int, n_actions: int) -> DelayLaw:
         first = np.zeros(min(self.d, horizon) + 1)
         first[-1] = 1.0

@@ -107,7 +107,8 @@ def test_blocks_of_the_other_learners_give_the_same_numbers(name: str, who: str)
     ]
     same(*runs)
     assert [plays_blocks(learner) for learner in learners] == [True, False]
-    assert len(set(runs[0].values.tolist())) > 3
+    assert len(set(runs[0].returns.tolist())) > 10  # something happened
+    assert len(set(runs[0].values.tolist())) > 1
     one, other = (learner.state() for learner in learners)
     assert one.keys() == other.keys()
     for key, array in one.items():

@@ -168,5 +168,5 @@ def test_learners_refuse_a_link_without_a_delay_law() -> None:
     env = TabularEnv(guessing(), channel="packets:0=.5,1=.5")
     with pytest.raises(ValueError, match=r"PacketChannel.*has no delay law.*learner"):
         ol.envs.learn_in(env, ol.learners.DelayedUCBVI(), 2, seed=0)
-    with pytest.raises(ValueError, match=r"PacketChannel.*has no delay law.*learner"):
+    with pytest.raises(ValueError, match=r"LossUCBVI learns behind Loss.*alone.*PacketChannel"):
         ol.learn(ol.ImpairedMDP(guessing(), "packets:0=.5,1=.5"), ol.learners.LossUCBVI(), 2, seed=0)

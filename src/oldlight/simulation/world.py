@@ -101,7 +101,8 @@ class World:
         self.rewards = np.array(mdp.rewards, order="C")
         self.initial = running_sums(problem.initial)
         first, links = running_sums(law.first), running_sums(law.interarrival)
-        self.late = -1 if law.constant is None else law.constant
+        late = -1 if law.constant is None else law.constant
+        self.late = problem.warmup or late  # a law ends at the horizon, a warm start may be longer
         self.draws_link = law.constant is None or (problem.loss is not None and len(first) > 1)
         self.layout = None if problem.arrival_probability is not None else Layout.of(problem)
         with np.errstate(over="ignore"):  # codes of queues too long for a table are never used

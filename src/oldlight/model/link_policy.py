@@ -254,6 +254,8 @@ class LinkPolicy(PolicyOfNodes):
             len(table) and ((table[:, 5:] < 0).any() or (table[:, 5:].sum(axis=1) > laws).any())
         ):
             raise ValueError("'rows' does not fit the laws")
+        if not ((arrays["masses"] >= 0) & (arrays["masses"] <= 1)).all():
+            raise ValueError("'masses' has an entry that is no probability")
         if len(table) and not 0 <= int(table[:, 4].min()) <= int(table[:, 4].max()) < len(kept):
             raise ValueError(f"'rows' has an action outside 0..{len(kept) - 1}")
         return cls(link, arrays)

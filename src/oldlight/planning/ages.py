@@ -122,8 +122,7 @@ class AgeTables:
             self.allocate()
         self._searched = self.bounded or layers.searched
         self._weights = self._likely_states() if self.settle is None else np.zeros((0, 0))
-        threads = thread_count()
-        with ThreadPoolExecutor(threads) as pool:
+        with ThreadPoolExecutor(threads := thread_count()) as pool:
             self._pool, self._threads = pool, threads
             self._induction = SingleBlocks(plant, self.actions, pool, threads)
             up = low = blind = self._end()
@@ -134,6 +133,7 @@ class AgeTables:
                 self._induction.reuse({array.__array_interface__["data"]: array for array in old}.values())
                 if self.progress is not None:
                     self.progress(H - h, H)
+        del self._pool, self._induction  # neither travels to another process
         self._store(0, up, low, blind)
         self.upper_by_start = self._first(up, up)
         self.upper_value = float(plant.initial @ self.upper_by_start)

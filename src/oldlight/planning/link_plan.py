@@ -133,6 +133,8 @@ class LinkPlan:
                 layers = layers if deeper is None else deeper
         finally:
             self.seconds += time.perf_counter() - began
+            if self.tables is not None:
+                self.tables.progress = None  # a plan may travel to another process
         return self
 
     def _take(self, found: AgeSearch, made: AgeTables, need: int) -> None:

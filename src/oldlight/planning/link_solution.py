@@ -12,7 +12,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cached_property, partial
 from typing import Any
 
 import numpy as np
@@ -133,7 +133,7 @@ def _solution(
     rounding = plan.search.rounding if isinstance(plan.search, SettledSearch) else 0.0
     work = Work(plan.entries + plan.states, plan.seconds, plan.bytes, rounding)
     starts = plan.lower_by_start
-    by_start = starts if starts is not None else lambda: _walked_starts(problem, plan, policy)
+    by_start = starts if starts is not None else partial(_walked_starts, problem, plan, policy)
     return Solution(problem, lower, policy, lower, upper, plan.exact, by_start, work, answers, depth)
 
 

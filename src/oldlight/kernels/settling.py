@@ -42,9 +42,9 @@ CUTOFF, HIGH, HELD, OLD_HIGH, OLD_HELD, SUM_HIGH, SUM_HELD = range(
 NODE, QUEUE, ACT, OLD_ACT, PENDING, TICK, NUMBER, SLOT = range(8)  # columns of Settled.whole[h]; then what was tried
 TRIED = 8
 NO = -np.inf
-_inner = compiled(error_model="numpy", fastmath={"contract", "reassoc"})
+_inner = compiled(_nrt=False, error_model="numpy", fastmath={"contract", "reassoc"})
 _short = compiled(
-    error_model="numpy", fastmath={"contract", "reassoc"}, forceinline=True
+    _nrt=False, error_model="numpy", fastmath={"contract", "reassoc"}, forceinline=True
 )  # a call would copy all the arrays
 
 

@@ -16,7 +16,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from oldlight.kernels.cache import compiled
+from oldlight.kernels.cache import borrowing, compiled
 
 # columns of Graph.whole
 BLOCK, CODE, STATE, BELIEF, BELIEF_SIZE, OPTION, CHOSEN, LOW_ACTION, KNOWN, TURN = range(10)
@@ -26,7 +26,7 @@ ACTION, FROM, TO, NEXT_OPTION = range(4)  # columns of Graph.option
 STATES, OPTIONS, EDGES, BELIEFS, EXPANDED, OPENED = range(6)  # places of Graph.count
 UNKNOWN = -1
 ROUND = 2.0**46
-_inner = compiled(_nrt=False, error_model="numpy")
+_inner = borrowing(error_model="numpy")
 
 
 class Process(NamedTuple):

@@ -5,7 +5,7 @@ from typing import NamedTuple
 import numpy as np
 
 from oldlight.kernels import settling
-from oldlight.kernels.cache import compiled
+from oldlight.kernels.cache import borrowing, compiled
 from oldlight.kernels.graph import (
     ACTION,
     BELIEF,
@@ -34,7 +34,7 @@ from oldlight.kernels.graph import (
 
 DONE, GROW, PAUSE = settling.DONE, settling.GROW, settling.PAUSE
 ASKED, ASKED_CLOSED = 1, 2  # Graph.whole[:, KNOWN]: every action is bounded; bounded again after the state was closed
-_inner = compiled(_nrt=False, error_model="numpy")
+_inner = borrowing(error_model="numpy")
 
 
 class Limits(NamedTuple):

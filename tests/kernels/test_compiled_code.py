@@ -183,7 +183,9 @@ def test_ctrl_c_ends_a_command_that_compiles(tmp_path: Path) -> None:
 
 def test_code_of_ones_own_that_is_being_compiled_may_call_a_loop(package: Path) -> None:
     """The main thread then has the compiler's lock: another thread would wait for it for ever."""
-    mine = "import numba\nfrom oldlight.kernels.caller import caller\n\n@numba.njit\ndef mine(x):\n    return caller(x)\n"
+    mine = (
+        "import numba\nfrom oldlight.kernels.caller import caller\n\n@numba.njit\ndef mine(x):\n    return caller(x)\n"
+    )
     (package / "mine.py").write_text(mine, encoding="utf-8")
     assert run(package, "from oldlight.kernels.mine import mine\nprint(mine(1.0))")[0] == ["2.0"]
 

@@ -39,7 +39,8 @@ DEEPER = 2**22  # entries up to which deeper tables are tried before a long sear
 TRIES = 20  # a search may make the tables' entries divided by this many options, or FIRST_TRY, before deeper tables are tried
 FIRST_TRY = 4_000
 ALONE = 100_000  # corners that are settled at once where there is no delay,
-AT_ONCE = 20_000  # or where there is one and the plan is to be exact,
+AT_ONCE = 20_000  # or where there is one and the plan is to be exact, if that takes no more than
+LIGHT = 1e8  # operations, about 0.2 seconds: until it is done there is no plan that an interrupt could hand out,
 CORNERS = 60_000  # and after a first try up to so many,
 HEAVY = 5e9  # if expanding each of them once takes no more operations: S²·A for a law of the state
 FEWEST_OPTIONS = 100  # of that first try, or
@@ -106,7 +107,8 @@ class LinkPlan:
         wanted = max(tolerance - 2 * self.error, CLOSED * magnitude(self.mdp))
         try:
             exact = wanted <= CLOSED * magnitude(self.mdp)
-            at_once = (layers.depth == 0 or (exact and layers.blind_size <= AT_ONCE)) and self._few_corners(layers)
+            light = layers.blind_size <= AT_ONCE and self._operations(layers) <= LIGHT
+            at_once = (layers.depth == 0 or (exact and light)) and self._few_corners(layers)
             if at_once and self._settle(layers, wanted, left(), options, progress):
                 return self
             self._first(layers, progress)
@@ -146,10 +148,14 @@ class LinkPlan:
 
     def _few_corners(self, layers: Layers) -> bool:
         """Is settling every corner (`oldlight.planning.settling`) cheap enough to be tried?"""
-        S, A = layers.n_states, layers.n_actions
-        most = CORNERS if layers.depth else ALONE
-        few = layers.searched and layers.blind_size <= most and layers.blind_size * S * S * A <= HEAVY
+        A, most = layers.n_actions, CORNERS if layers.depth else ALONE
+        few = layers.searched and layers.blind_size <= most and self._operations(layers) <= HEAVY
         return few and self.bytes_of(layers, kept=True) + 8 * layers.blind_size * (A + 2) <= self.limit
+
+    @staticmethod
+    def _operations(layers: Layers) -> int:
+        """Of expanding every corner once."""
+        return layers.blind_size * layers.n_states**2 * layers.n_actions
 
     def _settle(
         self,

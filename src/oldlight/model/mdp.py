@@ -33,6 +33,7 @@ from numpy.typing import ArrayLike, NDArray
 from oldlight import checks
 from oldlight.model import readers as tables
 from oldlight.model import span
+from oldlight.model.held_steps import pushed
 from oldlight.model.sources import Sources
 from oldlight.model.transitions import stored
 
@@ -152,8 +153,10 @@ class TabularMDP(Sources):
 
     def advanced(self, b: Floats, h: int, a: int) -> Floats:
         """b P_a: the law of s_{h+1} when s_h has the law b, axes (.., s), and action a is done."""
-        step = self._stored.matrix(h)[a :: self.n_actions]
-        return np.asarray(b @ step)
+        matrix = self._stored.matrix(h)
+        if self.sparse and b.ndim == 1:
+            return pushed(b, (matrix.indptr, matrix.indices, matrix.data), a, self.n_actions)
+        return np.asarray(b @ matrix[a :: self.n_actions])
 
     def expected(self, v: Floats, h: int) -> Floats:
         """P V: the mean of v, axes (s2, ..), after a step from (s, a); axes (s, a, ..)."""

@@ -25,6 +25,7 @@ from oldlight.machine import default_limit, format_bytes
 from oldlight.model.age_layers import Layers, sizes
 from oldlight.model.channels.automaton import ChannelAutomaton
 from oldlight.model.channels.hidden import merging_error
+from oldlight.model.held_steps import HeldSteps
 from oldlight.model.link_policy import LinkPolicy
 from oldlight.model.mdp import TabularMDP
 from oldlight.planning.ages import AgeTables, Plant
@@ -233,8 +234,7 @@ class LinkPlan:
             if self.search is None
             else self.search.decisions()
         )
-        arrays: dict[str, NDArray[Any]] = {
-            "transitions": mdp.transitions[:1] if mdp.stationary_transitions else mdp.transitions,
+        arrays: dict[str, NDArray[Any]] = HeldSteps.of(mdp).to_arrays() | {
             "initial": self.plant.initial, "number": self.number, "kept": self.kept, "depth": np.array(made.layers.depth),
             "actions": made.actions, "blind_actions": made.blind_actions, "rows": rows, "places": places, "masses": masses,
         }  # fmt: skip

@@ -13,7 +13,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from oldlight.kernels.cache import compiled
+from oldlight.kernels.cache import borrowing, compiled
 
 
 class Lists(NamedTuple):
@@ -60,7 +60,7 @@ class Occupied(NamedTuple):
     begin: int
 
 
-@compiled
+@borrowing
 def _add(place, offset, code, law, p):
     """Add p·law to the row of a block's code."""
     S = len(law)
@@ -73,7 +73,7 @@ def _add(place, offset, code, law, p):
         held[s] += p * law[s]
 
 
-@compiled
+@borrowing
 def _push(index, weight, count, A, q, law, out):
     """out = law·P(q)."""
     out[:] = 0.0

@@ -84,11 +84,25 @@ def _push(index, weight, count, A, q, law, out):
                 out[index[row, k]] += law[s] * weight[row, k]
 
 
-@compiled
-def _age(lists, A, q, law, place, blind_place, p, known, offsets, code):
-    """Nothing newer beyond the depth: step u + 1 takes the place of step u. A law of one state only is as good as that state."""
+@borrowing
+def _places(law):
+    """How many states a law holds."""
+    n = 0
+    for s in range(len(law)):
+        if law[s] != 0.0:
+            n += 1
+    return n
+
+
+@borrowing
+def _age(lists, A, q, laws, place, blind_place, p, known, offsets, code):
+    """Nothing newer beyond the depth: step u + 1 takes the place of step u. A law of one state only is as good as that state.
+
+    laws[0] is the law; the last two rows are scratch."""
     index, weight, count = lists
-    sure, unsure = np.zeros(len(law)), np.zeros(len(law))
+    law, sure, unsure = laws[0], laws[-2], laws[-1]
+    sure[:] = 0.0
+    unsure[:] = 0.0
     if known:
         for s in range(len(law)):
             row = s * A + q
@@ -97,15 +111,16 @@ def _age(lists, A, q, law, place, blind_place, p, known, offsets, code):
                 to[index[row, k]] += law[s] * weight[row, k]
     else:
         _push(index, weight, count, A, q, law, unsure)
-        if np.count_nonzero(unsure) == 1:
-            sure, unsure = unsure, sure
-    if sure.any():
+        if _places(unsure) == 1:
+            _add(place, offsets[0], code, unsure, p)
+            return
+    if _places(sure) > 0:
         _add(place, offsets[0], code, sure, p)
-    if unsure.any():
+    if _places(unsure) > 0:
         _add(blind_place, offsets[1], code, unsure, p)
 
 
-@compiled
+@borrowing
 def _spread(process, link, c, code, a, known, laws, coming, blind_coming):
     """Act a on law laws[0] of a block's code: what step h earns; the weights of the next time are added to `coming`."""
     index, weight, count, rewards, power, _depth = process
@@ -130,7 +145,7 @@ def _spread(process, link, c, code, a, known, laws, coming, blind_coming):
             now = min(max(h - L, 0), len(index) - 1)
             lists = (index[now], weight[now], count[now])
             offsets = (link.offset[to], link.blind_offset[to])
-            _age(lists, A, full % A, laws[0], coming, blind_coming, p, known, offsets, full // A)
+            _age(lists, A, full % A, laws, coming, blind_coming, p, known, offsets, full // A)
     return earned
 
 
@@ -144,14 +159,14 @@ def walk(process, link, actions, blind_actions, blocks, now, after):
     here, blind_here = now
     coming, blind_coming = after
     S, A = process[3].shape[1:]
-    laws, split = np.empty((process[5] + 2, S)), np.zeros((A, S))
+    laws, split, used = np.empty((process[5] + 4, S)), np.zeros((A, S)), np.zeros(A, np.bool_)
     earned = 0.0
     for c in range(blocks[0], blocks[1]):
         width = process[4][link.length[c]]
         first, first_blind = (link.offset[c] - here.begin) // S, (link.blind_offset[c] - blind_here.begin) // S
         for code in range(width):
             if not link.root[c] and here.live[first + code]:
-                used = np.zeros(A, np.bool_)
+                used[:] = False
                 split[:] = 0.0
                 for s in range(S):
                     w = here.weight[(first + code) * S + s]

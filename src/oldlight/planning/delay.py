@@ -205,25 +205,27 @@ class SingleBlocks:
         choices = 1 if block is None or m == 0 else A
         lists = (successors.index, successors.weight, successors.first, successors.count, successors.matrix)
         step = kernels.Step(*lists, reward, theta, _NO_NOISE, _NO_NOISE, np.inf)
-        v_wait = np.empty((0, 0, 0, 0)) if wait is None else np.ascontiguousarray(wait).reshape(S, -1, W, heads)
+        v_wait = _NO_WAIT if wait is None else np.ascontiguousarray(wait).reshape(S, -1, W, heads)
         out = self.empty(size).reshape(S, W, heads)
         blocks = kernels.Block(np.ascontiguousarray(arrival).reshape(S, choices, W), v_wait, out)
-        action = np.empty((0, 0, 0), self.table.dtype)
-        if block is not None:
+        if block is None:
+            action = self.table[:0].reshape(0, 0, 0)
+        else:
             action = self.table[block.offset : block.offset + size].reshape(S, W, heads)
-        choice = kernels.Choice(kernels.BEST, action, np.empty((0, 0, 0, 0)))
+        choice = kernels.Choice(kernels.BEST, action, _NO_WAIT)
         if m == 0:
             kernels.back_up_now(step, blocks, choice, 0, S)
             return out.reshape(S, 1)
         threads = self.threads
         if size * choices * successors.width < SMALL or (successors.dense and W <= SHORT):
-            threads = 1
+            kernels.back_up(step, blocks, choice, 0, S, 0, W)
+            return out.reshape(S, A**m)
         cuts = [min(-(-W // UNIT) * i // threads * UNIT, W) for i in range(threads + 1)]
         share(self.pool, kernels.back_up, [(step, blocks, choice, 0, S, i, j) for i, j in pairwise(cuts) if j > i])
         return out.reshape(S, A**m)
 
 
-_NO_NOISE = np.empty((0, 0))
+_NO_NOISE, _NO_WAIT = np.empty((0, 0)), np.empty((0, 0, 0, 0))
 
 
 def share(pool: ThreadPoolExecutor, work: Callable[..., None], tasks: list[tuple[Any, ...]]) -> None:

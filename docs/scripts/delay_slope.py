@@ -1,6 +1,6 @@
 """How regret grows with the delay where the delay matters: the rate √(D ∧ B) of docs/learning.md, measured with pooled counts.
 
-    python docs/scripts/delay_slope.py [--into docs/paper] [--episodes 20000] [--package 2000]
+    python docs/scripts/delay_slope.py [--into docs/paper] [--episodes 20000] [--package 1000]
 
 **The process.** From the start the first step leads, whatever is done, to one of B = 2P successors; successor i belongs to pair j = i // 2 < P and waits for
 time 1 + j. At that time the action must be i mod 2: then the state is *good* for ever, else *bad*. Being good pays 1 at each step of the second half of the horizon, so that
@@ -27,7 +27,7 @@ from typing import Any
 import numpy as np
 
 import oldlight as ol
-from oldlight.learners import LinkLearner, PosteriorSampling, learn
+from oldlight.learners import PosteriorSampling, default, learn
 
 HORIZON = 68  # so that 32 pairs have had their time when the pay begins
 DELAYS = (1, 2, 4, 8, 16, 32)
@@ -112,26 +112,28 @@ def main() -> None:
     parser = argparse.ArgumentParser(description="Regret against the delay where the delay matters.")
     parser.add_argument("--into", type=Path, help="write delay_slope.svg here")
     parser.add_argument("--episodes", type=int, default=20_000, help="of counts alone")
-    parser.add_argument("--package", type=int, default=2_000, help="episodes of the package's learners")
-    parser.add_argument("--seeds", type=int, default=20, help="of counts alone; the package's learners have 3")
+    parser.add_argument("--package", type=int, default=1_000, help="episodes of the package's learners; 0: none")
+    parser.add_argument("--seeds", type=int, default=20, help="of counts alone; the package's learners have 2")
     given = parser.parse_args()
     hardest = [worst(d, d, given.episodes, given.seeds) for d in DELAYS]
     fixed = [worst(FEW, d, given.episodes, given.seeds) for d in DELAYS]
     print("| D | counts alone, B = 2D | counts alone, B = 8 |\n|---|---|---|")
     for d, x, y in zip(DELAYS, hardest, fixed, strict=True):
         print(f"| {d} | {x:.0f} | {y:.0f} |")
-    print(f"slope at B = 2D: {slope(DELAYS, hardest):.3f}; at B = 8 from D = 4 on: {slope(DELAYS[2:], fixed[2:]):.3f}\n")
+    print(
+        f"slope at B = 2D: {slope(DELAYS, hardest):.3f}; at B = 8 from D = 4 on: {slope(DELAYS[2:], fixed[2:]):.3f}\n"
+    )
     package: dict[str, dict[int, float]] = {}
     print("| learner | D | B | regret | of the second half |\n|---|---|---|---|---|")
     makers = {
         "PosteriorSampling, pooled": lambda: PosteriorSampling(pooled=True),
-        "LinkLearner, prior, pooled": lambda: LinkLearner(pooled=True),
+        "default": default,
     }
-    for name, make in makers.items():
+    for name, make in makers.items() if given.package else ():
         for pairs_of, label in ((lambda d: d, "B = 2D"), (lambda d: FEW, f"B = {2 * FEW}")):
             row = package.setdefault(f"{name}, {label}", {})
-            for d in (1, 2, 4, 6, 8):
-                row[d], late = by_package(make, pairs_of(d), d, given.package, 3)
+            for d in (1, 2, 4):
+                row[d], late = by_package(make, pairs_of(d), d, given.package, 2)
                 print(f"| {name} | {d} | {2 * pairs_of(d)} | {row[d]:.0f} | {late:.0f} |", flush=True)
     if given.into is not None:
         given.into.mkdir(parents=True, exist_ok=True)

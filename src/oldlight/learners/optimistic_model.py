@@ -96,7 +96,9 @@ def _share(p: Floats, N: Floats, V: Floats, left: float, how: Optimism) -> Float
     return np.where(N < 1e-9, 1.0, np.minimum(bonus / missing, 1.0))
 
 
-def towards_best(number: Floats, rewards: Floats, visits: float, sharpness: float, rng: np.random.Generator) -> Estimated:
+def towards_best(
+    number: Floats, rewards: Floats, visits: float, sharpness: float, rng: np.random.Generator
+) -> Estimated:
     """The process "best" of the module's text from counts [1 or H, s, a, s2] and rewards [H, s, a]."""
     H, S, A = rewards.shape
     mass = rng.standard_gamma(sharpness * number) / sharpness

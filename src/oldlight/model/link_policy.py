@@ -79,9 +79,7 @@ class LinkPolicy(PolicyOfNodes):
         code = encode(tuple(int(self.arrays["number"][a]) for a in info.queue), self._few)
         first, width = self._blocks[h][place].offset + code, self._few**length
         table = self.arrays["actions"][first + np.array(states) * width].tolist()
-        return [
-            int(kept[self._found.get((h, place, code, s), a)]) for s, a in zip(states, table, strict=True)
-        ]
+        return [int(kept[self._found.get((h, place, code, s), a)]) for s, a in zip(states, table, strict=True)]
 
     def place(self, info: LinkInformation) -> tuple[int, int, int, Floats]:
         """(block within its time, code, state or −1, law of the state that the block is about), as `AgeSearch` names it."""

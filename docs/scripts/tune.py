@@ -27,7 +27,7 @@ import oldlight as ol
 from oldlight.learners import learn
 
 sys.path.insert(0, str(Path(__file__).parents[1] / "studies"))
-import tuning_processes  # noqa: E402
+import tuning_processes
 
 GRID = (0.002, 0.005, 0.01, 0.02, 0.05, 0.1)
 ALGORITHM_1 = "DelayedUCBVI, Hoeffding, law estimated, clip H"

@@ -172,6 +172,24 @@ class TabularMDP(Sources):
         found = np.flatnonzero(matrix[i])
         return found, matrix[i, found]
 
+    def triples(self) -> dict[str, NDArray[Any]]:
+        """The transitions as four lists of one length, a successor in each entry: {"s", "a", "s2", "p"}, with "h" where they change with the
+        step. `TabularMDP` takes them.
+
+        Examples
+        --------
+        >>> import oldlight as ol
+        >>> sorted(ol.instances.center_chain(0.8).triples())
+        ['a', 'p', 's', 's2']
+        """
+        steps = [self.matrix(h) for h in range(1 if self.stationary_transitions else self.finite_horizon)]
+        found = [x.nonzero() if isinstance(x, np.ndarray) else (x.tocoo().row, x.indices) for x in steps]
+        p = [x[at] if isinstance(x, np.ndarray) else x.data for x, at in zip(steps, found, strict=True)]
+        row, s2 = (np.concatenate([at[i] for at in found]) for i in range(2))
+        out = {"s": row // self.n_actions, "a": row % self.n_actions, "s2": s2, "p": np.concatenate(p)}
+        h = {} if self.stationary_transitions else {"h": np.repeat(np.arange(len(p)), [len(x) for x in p])}
+        return out | h
+
     @property
     def nbytes(self) -> int:
         """Memory that the transitions and rewards take, in bytes."""

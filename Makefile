@@ -22,7 +22,8 @@ demo: $(VENV)/.studies  # compiled first, each loop once and on all cores: the s
 	$(BIN)/oldlight compile delay loss delayed-ucbvi simulation posterior-sampling augmented-ucbvi augmented-q-learning loss-learners
 	$(BIN)/oldlight paper --quick --out out/paper
 
-test: $(VENV)/.dev
+test: $(VENV)/.dev  # compiled first, each loop once: the test processes would compile them side by side
+	$(BIN)/oldlight compile
 	$(BIN)/python -m pytest $(CORES)
 
 test-deep: $(VENV)/.deep
@@ -59,12 +60,13 @@ wheel: $(VENV)/.dev
 fuzz: $(VENV)/.dev
 	$(BIN)/python tests/fuzz/run.py --seconds $(SECONDS) --seed $(SEED)
 
-notebooks: $(VENV)/.dev
-	$(PIP) -e '.[dev,notebooks]'
+notebooks: $(VENV)/.notebooks
 	$(BIN)/python docs/scripts/notebooks.py --run
 
+test-minimum: export NUMBA_CACHE_DIR = $(CURDIR)/.venv-minimum/compiled  # its own: another numba would overwrite the code of .venv
 test-minimum: .venv-minimum/.done
-	.venv-minimum/bin/python -m pytest -n auto --dist worksteal $(MINIMUM_TESTS)
+	.venv-minimum/bin/oldlight compile
+	.venv-minimum/bin/python -m pytest $(CORES) $(MINIMUM_TESTS)
 
 check: lint docs test
 	$(MAKE) fuzz SECONDS=20
@@ -94,6 +96,10 @@ $(VENV)/.dev: pyproject.toml | $(VENV)/bin/python
 $(VENV)/.deep: pyproject.toml $(VENV)/.dev
 	$(PIP) '$(TORCH)'
 	$(PIP) -e '.[dev,deep]'
+	touch $@
+
+$(VENV)/.notebooks: pyproject.toml $(VENV)/.dev
+	$(PIP) -e '.[dev,notebooks]'
 	touch $@
 
 # the lowest versions that pyproject.toml declares, of the base and of the extra `studies`, all at once

@@ -29,7 +29,7 @@ FLAGS = [
     "--disable-sync",
 ]
 NAMES = ("chromium", "chromium-browser", "google-chrome")
-WIDTHS = {360: "phone", 1300: "wide"}
+WIDTHS = {360: "phone", 1200: "wide"}
 
 
 @contextmanager

@@ -24,13 +24,16 @@ STARTS_PROCESSES = re.compile(
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Files that start processes are marked, so that they can be left out: pytest -m "not subprocess"."""
+    """Files that start processes are marked, so that they can be left out: pytest -m "not subprocess". Files with slow tests come first: what is
+    left at the end, when one test process has nothing to do any more, is short."""
     starts = {
         path: bool(STARTS_PROCESSES.search(path.read_text(encoding="utf-8"))) for path in {item.path for item in items}
     }
     for item in items:
         if starts[item.path]:
             item.add_marker("subprocess")
+    slow = {item.path for item in items if item.get_closest_marker("slow")}
+    items.sort(key=lambda item: item.path not in slow)  # otherwise in their order
 
 
 def pytest_terminal_summary(config: pytest.Config) -> None:

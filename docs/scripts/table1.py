@@ -22,6 +22,7 @@ import oldlight as ol
 from oldlight.planning.augmented import AugmentedMDP, past_reward
 
 Floats = NDArray[np.float64]
+Layers = list[tuple[NDArray[np.int64], Any]]  # states of one time, and their transitions
 S, H = 20, 10
 DELAYS, BERNOULLI = (0, 1, 2, 3, 4), (0.9, 0.7, 0.5, 0.3)
 PRINTED = np.array([[18, 1361, 2083, 2124, 185, 501, 684, 808], [71, 1781, 3232, 3280, 185, 636, 882, 1185]])
@@ -144,21 +145,27 @@ def first_law(x: Chain, kind: str, start: str, delay: int) -> Floats:
     return law
 
 
-def tied(model: AugmentedMDP, rewards: Floats) -> NDArray[np.bool_]:
+def layers(model: AugmentedMDP) -> Layers:
+    """The states of each time, the last time first, with their transitions."""
+    A = model.problem.n_actions
+    states = [np.flatnonzero(model.times == h) for h in np.unique(model.times)[::-1]]
+    return [(at, model.transitions[(at[:, None] * A + np.arange(A)).ravel()]) for at in states]
+
+
+def tied(steps: Layers, rewards: Floats) -> NDArray[np.bool_]:
     """[i, a, k]: is a among the best actions of state i, if these are the rewards [i, a, k]?"""
-    v = np.zeros((model.size, rewards.shape[-1]))
-    q = rewards
-    for _ in range(model.horizon):
-        q = rewards + (model.transitions @ v).reshape(rewards.shape)
-        v = q.max(axis=1)
+    v, q = np.zeros((len(rewards), rewards.shape[-1])), np.empty_like(rewards)
+    for at, moves in steps:
+        q[at] = rewards[at] + (moves @ v).reshape(rewards[at].shape)
+        v[at] = q[at].max(axis=1)
     return q >= v[:, None] - 1e-12
 
 
-def worth(model: AugmentedMDP, policies: Floats, rewards: Floats) -> Floats:
+def worth(steps: Layers, policies: Floats, rewards: Floats) -> Floats:
     """v[i, k] of each policy [i, a, k] with its rewards [i, a, k]."""
-    paid, v = (policies * rewards).sum(axis=1), np.zeros((model.size, rewards.shape[-1]))
-    for _ in range(model.horizon):
-        v = paid + (policies * (model.transitions @ v).reshape(rewards.shape)).sum(axis=1)
+    v = np.zeros((len(rewards), rewards.shape[-1]))
+    for at, moves in steps:
+        v[at] = (policies[at] * (rewards[at] + (moves @ v).reshape(rewards[at].shape))).sum(axis=1)
     return v
 
 
@@ -177,9 +184,10 @@ def values(reading: str, p: float, kind: str, delay: int | None, p_zero: float) 
     """What each executable policy earns from each first information state, by (policy, account)."""
     x = chain(p, **CHAINS[reading])
     model = model_of(x, kind, delay, p_zero)
+    steps = layers(model)
     A, everything = len(x.share), model.rewards
     kept = np.where(model.times[:, None] >= H, 0.0, everything)  # what arrives after the last step is lost
-    ties = tied(model, np.stack([everything, kept], axis=-1))
+    ties = tied(steps, np.stack([everything, kept], axis=-1))
     best, short = np.eye(A)[ties[..., 0].argmax(axis=1)], ties[..., 1]
     idle = best.copy()
     for y in model.segments:
@@ -200,7 +208,7 @@ def values(reading: str, p: float, kind: str, delay: int | None, p_zero: float) 
         plans[POLICIES[0], f"planned without late rewards, ties: {how}"] = (policy, everything)
     policies, rewards = (np.stack(parts, axis=-1) for parts in zip(*plans.values(), strict=True))
     (first,) = (y for y in model.segments if y.h == 0)
-    v = worth(model, policies, rewards)[first.offset : first.offset + first.size]
+    v = worth(steps, policies, rewards)[first.offset : first.offset + first.size]
     return {key: v[:, k] for k, key in enumerate(plans)}
 
 

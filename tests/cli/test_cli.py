@@ -173,7 +173,7 @@ def test_ctrl_c_is_130_and_ends_every_seed(workers: str, tmp_path: Path) -> None
     rows = tmp_path / "rows.json"
     command = [sys.executable, "-m", "oldlight", "learn", "sensing_chain", "-c", "constant:2", "-n", "5000000", "--seeds", "4",
                "--every", "1000000", "--workers", workers, "--json", str(rows)]  # fmt: skip
-    for patience in (5, 15, 45):  # seconds, until the signal comes when work has begun
+    for patience in (2.5, 6, 15, 45):  # seconds, until the signal comes when work has begun
         process = subprocess.Popen(
             command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, start_new_session=True
         )

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import random
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -66,8 +67,18 @@ def test_actions_that_are_numbers() -> None:
     assert math.isnan(found["optimum"])
 
 
-def test_a_link_that_is_only_simulated_has_no_optimum() -> None:
-    found = train(Environment(CHAIN, ol.BurstyLoss(0.1, 0.5)), 1, algorithm="DQN", **SHORT)
+def test_the_optimum_behind_bursts_and_none_where_the_plan_is_too_large(monkeypatch: pytest.MonkeyPatch) -> None:
+    channel = ol.BurstyLoss(0.1, 0.5)
+    exact = ol.solve(ol.ImpairedMDP(ol.instances.sensing_chain(), channel)).value
+    found = train(Environment(CHAIN, channel), 1, algorithm="DQN", **SHORT)
+    assert np.isfinite(found["returns"]).all()
+    assert found["optimum"] == pytest.approx(exact, abs=1e-9)
+
+    def refused(problem: Any) -> None:
+        raise ol.TooLarge("too large")
+
+    monkeypatch.setattr(sys.modules["oldlight.planning.gap"], "gap", refused)
+    found = train(Environment(CHAIN, channel), 1, algorithm="DQN", **SHORT)
     assert np.isfinite(found["returns"]).all()
     assert math.isnan(found["optimum"])
 

@@ -23,6 +23,7 @@ LATER = (
     "envs/",
     "explore/",
     "files",
+    "kernels/cache",
     "learners/",
     "model/channels/channel",
     "model/channels/hidden",

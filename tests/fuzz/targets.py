@@ -96,6 +96,10 @@ seeds = 2
 start = "warm"
 tasks = ["gap"]
 """
+RECORD = (
+    '{"format": 1, "version": "0.2", "study": {"name": "s", "file": null, "blocks": [{"name": "b", "tasks": ["gap"]}], "code": []}, "cells": [{"id": "ab12", '
+    '"block": "b", "instance": "i", "channel": "c", "kind": "task", "label": "gap", "replicate": 0, "episodes": 0}]}'
+)
 PING = """PING a (127.0.0.1) 56(84) bytes of data.
 64 bytes from a (127.0.0.1): icmp_seq=1 ttl=64 time=10.1 ms
 64 bytes from a (127.0.0.1): icmp_seq=2 ttl=64 time=12.0 ms
@@ -256,10 +260,8 @@ def use_process_head(data: bytes) -> None:
 
 
 def use_study_record(data: bytes) -> None:
-    from oldlight.studies.store import read_study
-
     file(data, "study.json")
-    read_study(FOLDER)
+    str(ol.studies.status(FOLDER))
 
 
 def use_datagram(data: bytes) -> None:
@@ -326,7 +328,7 @@ TARGETS = [
     Target("recordings", coded(TRACES), use_trace, (ValueError,)),
     *(Target(f"{kind} files", archives(kind), use_archive(kind), (ol.UnreadableFile,)) for kind in ("process", "policy", "controller", "run")),
     Target("heads of process files", lambda: ((problem().mdp.save(FOLDER / "head.toml")).read_bytes(),), use_process_head, (ol.UnreadableFile, FileNotFoundError)),
-    Target("study.json", coded(('{"format": 1, "study": {}, "cells": [{"id": "a1"}]}', "[]", "[" * 100_000)), use_study_record, (ValueError,)),
+    Target("study.json", coded((RECORD, '{"format": 1, "study": {}, "cells": [{"id": "a1"}]}', "[]", "[" * 100_000)), use_study_record, (ValueError,)),
     Target("datagrams", coded(DATAGRAMS), use_datagram, ()),
     Target("events of a controller", lambda: tuple(bytes(range(i, i + 24)) for i in range(0, 256 - 24, 16)), use_events, ()),
     Target("command lines", coded(COMMANDS), use_command, (ValueError, TypeError, OSError, TooLarge)),

@@ -135,7 +135,78 @@ def test_on_a_full_disk_it_runs_and_says_so_once(package: Path) -> None:
     assert list((package / "__pycache__").glob("*.tmp.*")) == []
 
 
+CTRL_C = """
+import os, signal
+from llvmlite.binding.executionengine import ExecutionEngine
+
+signal.signal(signal.SIGINT, signal.default_int_handler)
+given, left = ExecutionEngine.set_object_cache, [1]
+
+def set_object_cache(engine, notify, getbuffer):
+    def interrupted(module, code):  # the compiler hands over what it has compiled: the moment in which a Ctrl-C was lost
+        if left:
+            left.pop()
+            os.kill(os.getpid(), signal.SIGINT)
+        notify(module, code)
+
+    given(engine, interrupted, getbuffer)
+
+ExecutionEngine.set_object_cache = set_object_cache
+"""
+TWICE = """
+from oldlight.kernels.caller import caller
+for _ in range(2):
+    try:
+        print(caller(1.0))
+    except KeyboardInterrupt:
+        print("interrupted")
+"""
+COMMAND = """
+import sys
+sys.argv = ["oldlight", "plan", "sensing_chain:horizon=3", "-c", "constant:1"]
+from oldlight.__main__ import main
+main()
+"""
+
+
+def test_ctrl_c_while_compiling_is_heard_and_leaves_a_process_that_can_go_on(package: Path) -> None:
+    assert run(package, CTRL_C + TWICE) == (["interrupted", "2.0"], "")
+    assert run(package, RUN)[0][:2] == ["2.0", "1"]  # and what was compiled is kept
+
+
+def test_ctrl_c_ends_a_command_that_compiles(tmp_path: Path) -> None:
+    """At once: the loop is not finished, nor left to the end of the process, which would abort."""
+    environment = os.environ | {"NUMBA_CACHE_DIR": str(tmp_path)}
+    done = subprocess.run([sys.executable, "-c", CTRL_C + COMMAND], env=environment, capture_output=True, text=True)
+    assert (done.returncode, done.stderr) == (130, "Interrupted.\n")
+
+
+def test_code_of_ones_own_that_is_being_compiled_may_call_a_loop(package: Path) -> None:
+    """The main thread then has the compiler's lock: another thread would wait for it for ever."""
+    mine = (
+        "import numba\nfrom oldlight.kernels.caller import caller\n\n@numba.njit\ndef mine(x):\n    return caller(x)\n"
+    )
+    (package / "mine.py").write_text(mine, encoding="utf-8")
+    assert run(package, "from oldlight.kernels.mine import mine\nprint(mine(1.0))")[0] == ["2.0"]
+
+
 def test_every_kernel_is_compiled_by_the_one_decorator() -> None:
     for path in KERNELS.glob("*.py"):
         if path.name != "cache.py":
             assert "njit" not in path.read_text(encoding="utf-8"), path.name
+
+
+def test_a_function_that_borrows_arrays_may_not_return_one(package: Path) -> None:
+    """It counts no references, so its caller would free what it never owned: refused when it is compiled."""
+    (package / "caller.py").write_text(
+        "from oldlight.kernels.cache import borrowing\n\n\n@borrowing\ndef first(x):\n    return x[0]\n\n\n"
+        "@borrowing\ndef part(x):\n    return x[1:], 1\n",
+        encoding="utf-8",
+    )
+    script = (
+        "import numpy as np\nfrom oldlight.kernels.caller import first, part\nprint(first(np.arange(3.0)))\n"
+        "try:\n    part(np.arange(3.0))\nexcept TypeError as error:\n    print(error)\n"
+    )
+    words, _ = run(package, script)
+    assert words[0] == "0.0"
+    assert "borrows its arrays and returns one" in " ".join(words)

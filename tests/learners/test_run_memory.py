@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import functools
 import tracemalloc
 from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 import pytest
+from scipy import sparse
 
 import oldlight as ol
 from oldlight.learners.run_memory import run_bytes
@@ -86,3 +88,27 @@ def test_a_policy_that_would_be_asked_too_often_is_sampled_with_fewer_episodes()
     assert (found.method, found.size) == ("play", 4166)  # a quarter of a million questions, 60 in each episode
     exact = np.mean([float(ol.evaluate(ol.ImpairedMDP(mdp.replace(initial=problem.state_at_zero), "none"), right))])
     assert abs(found.value - exact) < 4 * found.half_width / 1.96
+
+
+@pytest.mark.parametrize("name", ["PosteriorSampling", "OptimisticPlanning"])
+def test_what_is_announced_behind_loss_is_held(name: str) -> None:
+    """Beside a search that grows with what is met: so the difference between one table for each step and one for all steps is measured."""
+    make = getattr(ol.learners, name)
+    mdp = ol.instances.sensing_chain(0.8, n_states=60, n_actions=3)
+    problem, held = ol.ImpairedMDP(mdp.replace(rewards=mdp.rewards / 20), "loss:0.2"), {}
+    ol.learn(ol.ImpairedMDP(ol.instances.sensing_chain(0.8), "loss:0.2"), make(), 1, seed=0, progress=False)  # compiles
+    for pooled in (False, True):
+        run = functools.partial(ol.learn, problem, make(pooled=pooled), 1, seed=0, best=1.0, progress=False)
+        held[pooled] = peak(lambda run=run: run(evaluate="sampled"))
+        assert 0 < run_bytes(problem, make(pooled=pooled)) < held[pooled]
+    announced = [run_bytes(problem, make(pooled=pooled)) for pooled in (False, True)]
+    assert announced[0] - announced[1] == pytest.approx(held[False] - held[True], rel=WITHIN)
+
+
+@pytest.mark.parametrize("name", ["PosteriorSampling", "OptimisticPlanning", "LinkLearner"])
+def test_counts_of_a_large_process_are_refused_before_it_is_planned(name: str) -> None:
+    S = 20_000
+    P = sparse.csr_array((np.ones(2 * S), (np.arange(2 * S), np.arange(2 * S) // 2)), shape=(2 * S, S))
+    problem = ol.ImpairedMDP(ol.TabularMDP(P, np.zeros((S, 2)), horizon=100), "loss:0.1")
+    with pytest.raises(ol.TooLarge, match=f"{name} behind Loss.* needs .* [GT]iB for its tables"):
+        ol.learn(problem, getattr(ol.learners, name)(), 3, seed=0)

@@ -284,21 +284,6 @@ def test_texts_that_are_nested_deeply_are_refused(tmp_path: Path) -> None:
                 load(tmp_path / "study.toml")
 
 
-def test_a_record_of_a_folder_that_is_nested_deeply_is_damaged(tmp_path: Path) -> None:
-    from oldlight.studies import store
-
-    (tmp_path / "study.json").write_text("[" * DEEP)
-    with pytest.raises(ValueError, match=r"its study\.json is damaged; run the study again"):
-        store.read_study(tmp_path)
-    good = {"id": "ab12", "block": "b", "instance": "i", "channel": "c", "label": "l"}
-    for cells in (None, 3, [3], [{}], [good | {"id": "../../elsewhere"}], [good, good | {"label": 3}]):
-        (tmp_path / "study.json").write_text(json.dumps({"format": 1, "study": {}, "cells": cells}))
-        with pytest.raises(ValueError, match=r"its study\.json names its jobs wrongly; run the study again"):
-            store.read_study(tmp_path)
-    (tmp_path / "study.json").write_text(json.dumps({"format": 1, "study": {}, "cells": [good]}))
-    assert store.read_study(tmp_path)["cells"] == [good]
-
-
 def test_a_channel_file_names_neither_code_nor_other_files(tmp_path: Path) -> None:
     file = tmp_path / "link.json"
     texts = [f"file:{file}", "constant:1", "os:getcwd", f"trace:{file}"]

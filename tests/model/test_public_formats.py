@@ -56,6 +56,13 @@ def test_the_process_of_the_tiger(tmp_path: Path) -> None:
     assert np.allclose(mdp.rewards[2], 0.95**2 * np.array([[-1, -100, 10], [-1, 10, -100]]))
     plain = ol.TabularMDP.from_cassandra(path, horizon=3, discount=1)
     assert plain.rewards[2].tolist() == [[-1, -100, 10], [-1, 10, -100]]
+    for_ever = ol.TabularMDP.from_cassandra(path, horizon=None)
+    assert (for_ever.horizon, for_ever.discount) == (None, 0.95)
+    assert for_ever.rewards[0].tolist() == [[-1, -100, 10], [-1, 10, -100]]
+    found = ol.solve(ol.ImpairedMDP(for_ever, "none"))
+    assert found.lower - 1e-9 <= 10 / (1 - 0.95) <= found.upper + 1e-9
+    assert ol.TabularMDP.from_cassandra(path, horizon=None, discount=0.5).discount == 0.5
+    assert ol.TabularMDP.from_cassandra(path, horizon=None, average=True).average
     # seen at once, the tiger is never met: 10 at each of three steps, discounted
     assert ol.solve(ol.ImpairedMDP(mdp, "none")).value == pytest.approx(10 * (1 + 0.95 + 0.95**2))
     assert mdp_of(f"{path}@3") == mdp

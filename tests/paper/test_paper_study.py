@@ -22,6 +22,7 @@ pytest.importorskip("plotly")
 
 from oldlight import paper as theory
 from oldlight.paper import paper_page
+from oldlight.paper import statements as statement_rows
 from oldlight.paper.section6 import BERNOULLI, command_of, paper_study
 from oldlight.paper.statements import statements
 from oldlight.report import summary
@@ -145,8 +146,11 @@ def test_the_page(folder: Path, found: list[Result], page: Path) -> None:
 def test_the_page_of_an_unfinished_study(
     folder: Path, found: list[Result], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Sections are there when every job of theirs is; the rest is named. The diagrams, which need no results, are left out here."""
+    """Sections are there when every job of theirs is; the rest is named. What needs no results and takes long is left out here."""
     monkeypatch.setattr(paper_page, "_diagrams", lambda page: None)
+    rows = tuple(row for row in statement_rows.ROWS if not row.__name__.startswith("_optimism"))
+    assert len(rows) == len(statement_rows.ROWS) - 2
+    monkeypatch.setattr(statement_rows, "ROWS", rows)
     place = tmp_path / "runs"
     shutil.copytree(folder, place)
     total = len({r.id for r in found})

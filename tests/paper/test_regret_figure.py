@@ -120,24 +120,41 @@ def results(block: dict[tuple[str, str], float]) -> list[Any]:
 def test_how_much_of_the_growth_is_the_bonus() -> None:
     figure = {("Env1", "no delay"): 100.0, ("Env1", "delay 1"): 160.0, ("Env1", "delay 2"): 200.0}
     figure |= {("Env2", "no delay"): 300.0, ("Env2", "delay 1"): 250.0, ("Env2", "delay 2"): 308.0}
-    figure |= {("Env1", "p = 0.9"): 300.0}
+    figure |= {
+        ("Env1", "p = 0.9"): 300.0,
+        ("Env3", "no delay"): 100.0,
+        ("Env3", "delay 1"): 160.0,
+        ("Env3", "delay 2"): 200.0,
+    }
     fixed = {
         ("Env1", "p = 0.9"): 140.0,
         ("Env1", "delay 1"): 145.0,
         ("Env1", "delay 2"): 150.0,
         ("Env2", "delay 1"): 240.0,
         ("Env2", "delay 2"): 310.0,
+        ("Env3", "delay 1"): 190.0,
+        ("Env3", "delay 2"): 150.0,
     }
     found = growth(results(figure), results(fixed))
     noise = np.hypot(5.0, 5.0)  # of the difference of two means, each of two seeds 10 apart
     assert found[2] == Growth("Env1", "delay 2", 200.0, 150.0, 100.0, pytest.approx(noise))
-    assert [g.share for g in found] == [pytest.approx(0.8), pytest.approx(0.25), pytest.approx(0.5), None, None]
+    assert [g.share for g in found] == [
+        pytest.approx(0.8),
+        pytest.approx(0.25),
+        pytest.approx(0.5),
+        None,
+        None,
+        -0.5,
+        0.5,
+    ]
     assert (
         share_of_bonus(found)
         == (
             "On Env1 25% to 50% of the growth with constant delays is the bonus's own √(H∧D); "
-            "80% to 80% of the growth with stochastic delays is the bonus's own √(H∧D). "
-            "On Env2 the regret does not grow from no delay to delay 1, delay 2."  # by 8, which the seeds do not tell from nothing
+            "80% of the growth with stochastic delays is the bonus's own √(H∧D). "
+            "On Env2 the regret does not grow from no delay to delay 1, delay 2. "  # by 8, which the seeds do not tell from nothing
+            "On Env3 50% of the growth with constant delays is the bonus's own √(H∧D); "
+            "the growth to delay 1 is not the bonus's: with 1 in the place of H∧D the regret is larger."
         )
     )
     titles, rows, _ = growth_rows(found)

@@ -7,7 +7,7 @@ import pytest
 
 import oldlight as ol
 from conftest import random_mdp
-from oldlight.planning import heuristics
+from oldlight.planning import heuristics, ladder
 from oldlight.planning.ladder import Rung, rung
 from oracle import random_law
 from test_numbers import late_after_the_first
@@ -188,3 +188,14 @@ def test_a_deterministic_process_behind_an_endless_delay() -> None:
     mdp = ol.TabularMDP(P, np.eye(20)[:, :5], horizon=50, initial=np.eye(20)[7])
     problem = ol.ImpairedMDP(mdp, ol.ConstantDelay(40))
     assert ol.solve(problem).value == pytest.approx(ol.solve(ol.ImpairedMDP(mdp, ol.ConstantDelay(0))).value, abs=1e-9)
+
+
+def test_long_delays_play_fewer_episodes() -> None:
+    """Each decision counts a law along from the newest observation: the number of such steps is bounded, and short delays play as many as ever."""
+    mdp = ol.instances.sensing_chain(0.8, horizon=100)
+    slow = ol.ImpairedMDP(mdp, ol.ConstantDelay(35), start="warm")
+    assert ladder._episodes(slow, 2) == 1_500_000 // (100 * 33)
+    assert ladder._episodes(slow.behind(ol.ConstantDelay(90)), 2) == ladder.FEWEST
+    assert ladder._episodes(slow.behind(ol.ConstantDelay(4)), 2) == ladder.EPISODES
+    lossy = ol.ImpairedMDP(mdp, ol.PacketChannel({0: 0.5, 3: 0.5}, lost=0.1))
+    assert ladder._episodes(lossy, 2) == ladder.EPISODES

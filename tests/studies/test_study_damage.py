@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import sys
 from pathlib import Path
 
 import numpy as np
@@ -139,3 +140,67 @@ def test_a_worker_that_dies_fails_its_job_and_the_others_go_on(own: Path) -> Non
     assert errors.keys() == {"killed", "exits"}
     assert "killed by signal 9 (SIGKILL); was it out of memory?" in errors["killed"]
     assert "exit code 3" in errors["exits"]
+
+
+# -- study.json ---------------------------------------------------------------------------------------------------------
+
+
+JOB = {"id": "ab12", "block": "b", "instance": "i", "channel": "c", "kind": "task", "label": "l", "replicate": 0, "episodes": 0}  # fmt: skip
+STUDY = {"name": "s", "file": None, "blocks": [{"name": "b"}], "code": []}
+DAMAGED = "is not a folder of results: its study.json is damaged; run the study again, what is finished stays"
+OTHER_FORMAT = "its study.json is of format {}, this oldlight reads format 1; use the version that wrote it, or run the study into another folder"
+WRONG = 'is not a folder of results: "{}" in its study.json is not as it was written; run the study again, what is finished stays'
+SHAPES = [
+    *((text, DAMAGED) for text in ("", "[]", "3", '"s"', "null", '{"format": 1', "[" * 100_000)),
+    ({}, OTHER_FORMAT.format(None)),
+    ({"format": 2, "study": STUDY, "cells": [JOB]}, OTHER_FORMAT.format(2)),
+    *(
+        ({"format": 1, "study": study, "cells": [JOB]}, WRONG.format("study"))
+        for study in (None, [], {}, STUDY | {"name": 3}, STUDY | {"file": 3}, STUDY | {"blocks": None}, STUDY | {"blocks": [{}]}, STUDY | {"code": 3})
+    ),
+    *(
+        ({"format": 1, "study": STUDY, "cells": cells}, WRONG.format("cells"))
+        for cells in (None, 3, {}, [3], [{}], [JOB | {"id": "../../elsewhere"}], [JOB, JOB | {"label": 3}], [JOB | {"replicate": "0"}])
+    ),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("number", range(len(SHAPES)))
+def test_a_study_json_of_the_wrong_shape_names_the_folder_and_the_way_out(
+    tmp_path: Path, number: int, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from oldlight.cli import main
+
+    content, said = SHAPES[number]
+    (tmp_path / "study.json").write_text(content if isinstance(content, str) else json.dumps(content))
+    with pytest.raises(ValueError) as refused:
+        status(tmp_path)
+    assert str(refused.value).startswith(str(tmp_path))
+    assert str(refused.value).endswith(said)
+    for command in ("status", "report"):
+        monkeypatch.setattr("sys.argv", ["oldlight", command, str(tmp_path)])
+        with pytest.raises(SystemExit) as ended:
+            main()
+        assert ended.value.code == 2
+        assert said in " ".join(capsys.readouterr().err.split())
+
+
+def test_a_right_study_json_is_read_whatever_else_lies_around(tmp_path: Path) -> None:
+    store.prepare(tmp_path)
+    (tmp_path / "study.json").write_text(json.dumps({"format": 1, "study": STUDY, "cells": [JOB]}))
+    assert (status(tmp_path).waiting, status(tmp_path).failed) == (1, ())
+    for record in ("[]", "{}", '{"error": 3, "traceback": "", "when": ""}'):
+        store.failed_file(tmp_path, "ab12").write_text(record)
+        [failed] = status(tmp_path).failed
+        assert failed.error == "its record is damaged"
+
+
+@pytest.mark.parametrize("content", ["[]", '{"cells": 3}', '{"cells": [3, {}, {"id": 3}, {"id": "ab12"}]}'])
+def test_a_damaged_note_of_what_runs_is_passed_over(
+    tmp_path: Path, content: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    store.prepare(tmp_path)
+    (tmp_path / "study.json").write_text(json.dumps({"format": 1, "study": STUDY, "cells": [JOB]}))
+    monkeypatch.setattr(sys.modules["oldlight.studies.status"], "somebody_at_work", lambda place: True)
+    (tmp_path / "running" / "running.json").write_text(content)
+    assert (status(tmp_path).waiting, status(tmp_path).running) == (1, ())

@@ -85,7 +85,12 @@ def main() -> None:
         tell("Interrupted.")
     if not terminal.finish():
         code = terminal.NOBODY_READS
-    sys.exit(code if isinstance(code, int) else 0)
+    code = code if isinstance(code, int) else 0
+    compiler = sys.modules.get("oldlight.kernels.cache")
+    if compiler is not None and compiler.still_compiling():  # after Ctrl-C
+        sys.stderr.flush()
+        os._exit(code)  # sys.exit waits until it is compiled
+    sys.exit(code)
 
 
 def _warned(message: Warning | str, *about: Any, **more: Any) -> None:

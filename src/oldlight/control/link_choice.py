@@ -20,6 +20,7 @@ from oldlight.control.memory import Memory
 from oldlight.control.report import Report
 from oldlight.model.channels.automaton import NOTHING_NEWER, ChannelAutomaton, News
 from oldlight.model.channels.pmfs import running_sums
+from oldlight.model.held_steps import certain
 from oldlight.model.link_tables import ROOT, SAME, LinkTables, heard_of, link_arrays
 
 if TYPE_CHECKING:
@@ -133,10 +134,10 @@ class FromLink:
         found = self.decided.get(case)
         if found is not None:
             return found
-        law = self.link.initial if memory.nothing else np.eye(len(self.link.initial))[memory.s]
+        law = self.link.initial if memory.nothing else certain(len(self.link.initial), memory.s)
         step = 0 if memory.nothing else memory.t
         for i, a in enumerate(queue[:beyond]):
-            law = law @ self.link.transitions[min(step + i, len(self.link.transitions) - 1), :, self.number[a]]
+            law = self.link.steps.push(law, step + i, self.number[a])
         code = self._code(queue[beyond:])
         one = np.flatnonzero(law > 0)
         if len(one) == 1 and not (memory.nothing and beyond == 0):

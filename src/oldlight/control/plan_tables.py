@@ -125,7 +125,7 @@ class Tables:
                 root=held.array("root", "iu", blocks[1]).astype(np.int64),
                 late=late, likely=held.array("likely", "iu", (1, S, A), (H, S, A)), first_state=first_state, hold=hold,
                 discount=u, loss_bound=bound, why_it_ends=held.words("why_it_ends"),
-                link=LinkTables.from_arrays(held, S, A) if what == NODES else None,
+                link=LinkTables.from_arrays(held, H, S, A) if what == NODES else None,
                 stationary=_stationary_in(held) if what == STATIONARY else None,
             )  # fmt: skip
             found._check()

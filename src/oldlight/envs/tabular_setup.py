@@ -147,7 +147,8 @@ def as_data(value: Any) -> Any:
         except TypeError:
             return value
     if isinstance(value, TabularMDP):
-        return {name: as_data(part) for name, part in value.__getstate__().items() if part is not None}
+        parts = value.__getstate__() | ({"transitions": value.triples()} if value.sparse else {})
+        return {name: as_data(part) for name, part in parts.items() if part is not None}
     if isinstance(value, LinkPerEpisode):
         return value.to_data()
     if isinstance(value, Enum):

@@ -4,9 +4,14 @@ from __future__ import annotations
 
 from oldlight.explore.menu import GIVEN, OLDEST, RECORDING, Menu
 from oldlight.explore.positions import Position
+from oldlight.model.mdp import TabularMDP
 from oldlight.registry import INSTANCES
 
 POLICY_EPISODES = 2000
+
+
+def _first_steps(mdp: TabularMDP, horizon: int) -> str:
+    return f"[mdp.matrix(h) for h in range({horizon})]" if mdp.sparse else f"mdp.transitions[:{horizon}]"
 
 
 def problem_lines(menu: Menu, position: Position, *, shape: bool = True) -> list[str]:
@@ -17,7 +22,7 @@ def problem_lines(menu: Menu, position: Position, *, shape: bool = True) -> list
         lines.append(
             f"mdp = mdp.replace(horizon={position.horizon})"
             if mdp.stationary
-            else f"mdp = mdp.replace(transitions=mdp.transitions[:{position.horizon}], rewards=mdp.rewards[:{position.horizon}], "
+            else f"mdp = mdp.replace(transitions={_first_steps(mdp, position.horizon)}, rewards=mdp.rewards[:{position.horizon}], "
             f"horizon={position.horizon})"
         )
     if shape and position.discount < 1:

@@ -105,7 +105,10 @@ def shaped(mdp: TabularMDP, horizon: int, discount: float) -> TabularMDP:
         return mdp
     if mdp.horizon is None:  # for ever: its own discount is in the rewards of the first steps
         mdp = mdp.replace(horizon=horizon)
-    P = mdp.transitions[0] if mdp.stationary_transitions else mdp.transitions[:horizon]
+    steps = [mdp.matrix(h) for h in range(1 if mdp.stationary_transitions else horizon)]
+    if not mdp.sparse:
+        steps = [step.reshape(mdp.n_states, mdp.n_actions, -1) for step in steps]
+    P: Any = steps[0] if mdp.stationary_transitions else steps
     R: Any = mdp.rewards[0] if mdp.stationary_rewards else mdp.rewards[:horizon]
     if discount < 1:
         R = discount ** np.arange(horizon)[:, None, None] * R

@@ -10,18 +10,28 @@ compiled, and for that numba loads the rest by itself.
 
 Where no folder can be written, or the disk is full, the loops are compiled in memory, in every process anew, and one warning says so.
 
+**References.** numba counts the references to an array wherever a function takes it, makes a slice of it or ends: two calls for each array of a named
+tuple, which is more than a short function does. A function that makes no array and returns none needs no counts: `borrowing` compiles it without.
+
 Every file begins with the SHA-256 digest of the rest of it, and holds the key that it was written for. A file that is empty, cut off, damaged, of
 another version, or another process's code under the same name (two that compile one function for two signatures at once) counts as absent:
 the loop is compiled and the file written again. So damaged machine code is never run.
+
+**Ctrl-C.** The compiler calls Python back in the middle of its work, and whatever is raised there is lost: a KeyboardInterrupt, and with it the code that
+was being handed over ("no compiled object yet"). Python raises it in the main thread only. So a call of the main thread has its loop compiled, or loaded, by
+another (`InAThread`), and waits: Ctrl-C ends the waiting at once, and never the compiler's work; what was compiled meanwhile is there for the next call.
 """
 
 import hashlib
 import pickle
+import threading
 import warnings
+from functools import partial
 from pathlib import Path
 
 import numba as nb
 from numba.core.caching import FunctionCache, IndexDataCacheFile
+from numba.core.compiler_lock import global_compiler_lock
 from numba.core.runtime import rtsys
 
 
@@ -91,6 +101,73 @@ class _CompiledBefore(FunctionCache):
             return self._load_overload(sig, target_context)
 
 
+class _Borrowing(_CompiledBefore):
+    """The same for functions without reference counts, which may not return an array: whoever called would give back what was never taken."""
+
+    def save_overload(self, sig, data):
+        if _holds_array(data.signature.return_type):
+            raise TypeError(f"{self._name} borrows its arrays and returns one; use @compiled")
+        super().save_overload(sig, data)
+
+
+def _holds_array(kind):
+    parts = kind if isinstance(kind, nb.types.BaseTuple) else ()
+    return isinstance(kind, nb.types.Array) or any(_holds_array(part) for part in parts)
+
+
+def borrowing(function=None, **options):
+    """`compiled` for a function that makes no array and returns none: without reference counts; see the module's text."""
+    return compiled(function, _nrt=False, **options)
+
+
+class InAThread(threading.Thread):
+    """compile(signature), in a thread of its own; see the module's text. `wait` for it in the main thread.
+
+    One that nobody waits for any more ends before the next loop that it would compile. Python waits for it when it ends: LLVM cannot be left alone.
+    """
+
+    def __init__(self, compile_now, signature):
+        super().__init__()
+        self._todo = (compile_now, signature)
+        self._done = threading.Lock()
+        self._found, self._error, self.wanted = None, None, True
+
+    def run(self):
+        try:
+            compile_now, signature = self._todo
+            self._found = compile_now(signature)
+        except BaseException as error:  # it is raised where it is waited for
+            self._error = error
+        self._done.release()
+
+    def wait(self):
+        self._done.acquire()
+        try:
+            self.start()
+            self._done.acquire()
+        except BaseException:
+            self.wanted = False
+            raise
+        if self._error is not None:
+            raise self._error
+        return self._found
+
+
+def _compile(compile_now, signature):
+    """numba's `compile(signature)`, in a thread where the main thread asks for it and is not in the middle of compiling something else."""
+    thread = threading.current_thread()
+    if thread is threading.main_thread() and not global_compiler_lock.is_locked():
+        return InAThread(compile_now, signature).wait()
+    if not getattr(thread, "wanted", True):
+        raise KeyboardInterrupt
+    return compile_now(signature)
+
+
+def still_compiling():
+    """Whether a loop is being compiled that nobody waits for any more."""
+    return any(isinstance(thread, InAThread) for thread in threading.enumerate())
+
+
 def compiled(function=None, **options):
     """Decorator: `@compiled`, or `@compiled(...)` with options of numba.njit."""
     if function is None:
@@ -102,9 +179,10 @@ def compiled(function=None, **options):
     loop = nb.njit(nogil=True, **options)(function)
     if hasattr(loop, "enable_caching"):  # not with NUMBA_DISABLE_JIT=1
         try:
-            loop._cache = _CompiledBefore(function)
+            loop._cache = (_CompiledBefore if options.get("_nrt", True) else _Borrowing)(function)
         except RuntimeError:  # numba's way to say that no folder can be written
             _warn()
+        loop.compile = partial(_compile, loop.compile)
     return loop
 
 

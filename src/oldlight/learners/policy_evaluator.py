@@ -20,6 +20,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from oldlight.model.held_steps import certain
 from oldlight.model.policies import BlackoutPolicy, FunctionPolicy, Policy, TablePolicy, probabilities_at
 from oldlight.model.problem import ImpairedMDP
 from oldlight.planning import solve
@@ -150,7 +151,7 @@ class PolicyEvaluator:
 
 def _from_state(problem: ImpairedMDP, s: int) -> ImpairedMDP:
     """The same problem when the first state is s, and known to be (no steps before step 0)."""
-    mdp = problem.mdp.replace(initial=np.eye(problem.n_states)[s])
+    mdp = problem.mdp.replace(initial=certain(problem.n_states, s))
     return ImpairedMDP(mdp, problem.channel, actuation=problem.actuation, pending=problem.pending)
 
 

@@ -8,6 +8,13 @@ Behind a delay the tables over the N information states decide: with A actions i
     what values the policies                                 all times of the values where they are few (N ≤ 2^22), else two times, as a plan has
 
 and before it the plan for the optimum. Learners of one's own, and those that keep what they have met, are counted by the last line alone.
+
+Behind a link that loses, a learner holds tables over (s, a, s2), dense whatever the process is, and a search that grows with what it meets. The tables can
+be computed; with T = H steps, or 1 where counts are pooled, they are the least that the run holds:
+
+    PosteriorSampling, OptimisticPlanning     counts, a draw or an estimate with what makes it, and lists of it for the search: 88·T·S·A·S
+    LinkLearner                               counts, those between observations that are far apart, and a model: 8·(H + 2)·S·A·S
+    LossUCBVI                                 the sequences, the draws, the policy and a copy: 32·(H + 1)·S·H
 """
 
 from __future__ import annotations
@@ -19,7 +26,10 @@ from oldlight.learners.augmented_q_learning import AugmentedQLearning
 from oldlight.learners.augmented_ucbvi import AugmentedUCBVI
 from oldlight.learners.base import acts_on_nodes
 from oldlight.learners.delayed_ucbvi import DelayedUCBVI
+from oldlight.learners.link_learner import LinkLearner
+from oldlight.learners.loss_ucbvi import LossUCBVI
 from oldlight.learners.memoryless import MemorylessQLearning, MemorylessUCBVI
+from oldlight.learners.optimistic_planning import OptimisticPlanning
 from oldlight.learners.policy_evaluator import TABLE
 from oldlight.learners.posterior_sampling import PosteriorSampling
 from oldlight.machine import default_limit, format_bytes, power
@@ -31,9 +41,9 @@ LONGEST_CODE = 2**62  # codes of queues are whole numbers of 64 bits
 
 
 def run_bytes(problem: ImpairedMDP, learner: Any, evaluate: str = "exact") -> int:
-    """The most bytes that `learn` holds at once; 0 behind a link that loses, where tables grow with what is met."""
+    """The most bytes that `learn` holds at once; behind a link that loses the least, since the search grows with what is met."""
     if acts_on_nodes(learner, problem) or problem.arrival_probability is not None:
-        return 0
+        return _lossy_bytes(problem, learner)
     layout = Layout.of(problem)
     S, A, H, N = (int(n) for n in (layout.n_states, layout.n_actions, layout.horizon, layout.size))
     i = int(action_type(A).itemsize)
@@ -56,12 +66,25 @@ def run_bytes(problem: ImpairedMDP, learner: Any, evaluate: str = "exact") -> in
     return valued
 
 
+def _lossy_bytes(problem: ImpairedMDP, learner: Any) -> int:
+    """What a learner's tables take behind a link that loses."""
+    S, A, H = problem.n_states, problem.n_actions, problem.horizon
+    pairs = S * A * S
+    if isinstance(learner, PosteriorSampling | OptimisticPlanning):
+        return 88 * (1 if learner.pooled else H) * pairs
+    if isinstance(learner, LinkLearner):
+        return 8 * (H + 2) * pairs
+    return 32 * (H + 1) * S * H if isinstance(learner, LossUCBVI) else 0
+
+
 def refuse_memory(problem: ImpairedMDP, learner: Any, evaluate: str = "exact") -> None:
     """Refuse a run whose tables take more than half of the memory."""
     need, limit = run_bytes(problem, learner, evaluate), default_limit()
     if need > limit:
+        lossy = problem.arrival_probability is not None or acts_on_nodes(learner, problem)
+        out = "a shorter delay (channel.capped(k)), a shorter horizon, or DelayedUCBVI(planning='greedy') with evaluate='sampled' and best=..."
+        out = "fewer states, pooled=True where the learner has it, or LossUCBVI()" if lossy else out
         raise TooLarge(
             f"{type(learner).__name__} behind {problem.channel!r} on S={problem.n_states}, A={problem.n_actions}, H={problem.horizon} needs "
-            f"{format_bytes(need)} for its tables; the limit is {format_bytes(limit)}, half of the memory. Ways out: a shorter delay "
-            "(channel.capped(k)), a shorter horizon, or DelayedUCBVI(planning='greedy') with evaluate='sampled' and best=...: it keeps what it has met"
+            f"{format_bytes(need)} for its tables; the limit is {format_bytes(limit)}, half of the memory. Ways out: {out}: it keeps what it has met"
         )

@@ -28,10 +28,12 @@ Floats = NDArray[np.float64]
 HEADS = ("discount", "values", "states", "actions", "observations", "start", "T", "O", "R")
 
 
-def cassandra_table(path: str | os.PathLike[str], horizon: int, discount: float | None) -> dict[str, Any]:
+def cassandra_table(
+    path: str | os.PathLike[str], horizon: int | None, discount: float | None, average: bool = False
+) -> dict[str, Any]:
     """The process of a file; see the module's text."""
-    H = checks.whole("horizon", horizon, least=1)
-    return _Reader(path).read().arguments(H, discount)
+    H = None if horizon is None else checks.whole("horizon", horizon, least=1)
+    return _Reader(path).read().arguments(H, discount, average)
 
 
 class _Reader:
@@ -245,7 +247,7 @@ class _Reader:
 
     # -- the result -------------------------------------------------------------------------------------------------
 
-    def arguments(self, H: int, discount: float | None) -> dict[str, Any]:
+    def arguments(self, H: int | None, discount: float | None, average: bool) -> dict[str, Any]:
         A, S = self._sizes("actions", "states")
         T = self._array("T", (A, S, S))
         self._check("T", T, "state")
@@ -263,13 +265,21 @@ class _Reader:
         )
         rewards = self.sign * mean.T
         u = self.discount if discount is None else checks.probability("discount", discount)
-        if u < 1.0:
+        how: dict[str, Any] = {"horizon": H, "average": average}
+        if u < 1.0 and H is not None:
             rewards = (u ** np.arange(H))[:, None, None] * rewards
+        elif H is None and not average:
+            if u == 1.0:
+                raise ValueError(
+                    f"{self.path}: horizon=None needs a discount below 1, and here it is 1: give discount=u, "
+                    "average=True for the reward per step, or a number of steps as the horizon"
+                )
+            how["discount"] = u
         names = {
             kind: None if self.names[kind] == [str(i) for i in range(n)] else self.names[kind]
             for kind, n in (("states", S), ("actions", A))
         }
-        return {"transitions": T.transpose(1, 0, 2), "rewards": rewards, "initial": self.start, "horizon": H, **names}
+        return {"transitions": T.transpose(1, 0, 2), "rewards": rewards, "initial": self.start, **how, **names}
 
     def _check(self, name: str, table: Floats, of: str) -> None:
         """Rows sum to one, to the five digits that such files have; then they are made to, exactly."""

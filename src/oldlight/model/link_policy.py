@@ -16,6 +16,7 @@ from numpy.typing import NDArray
 from oldlight import checks, files
 from oldlight.model.age_layers import ROOT, Layers
 from oldlight.model.channels.automaton import ChannelAutomaton, News
+from oldlight.model.held_steps import HeldSteps, certain
 from oldlight.model.information import Information, encode
 from oldlight.model.link_information import LinkInformation, PolicyOfNodes, ages_of
 from oldlight.model.link_tables import LinkTables, link_arrays
@@ -25,6 +26,7 @@ Floats = NDArray[np.float64]
 KIND = "oldlight.LinkPolicy"
 FINE = 2.0**30  # laws are looked up by their masses in multiples of 1/FINE, and compared to within NEAR
 NEAR = 2.0**-44
+_NONE = np.zeros(0)
 
 
 class LinkPolicy(PolicyOfNodes):
@@ -35,15 +37,16 @@ class LinkPolicy(PolicyOfNodes):
     automaton : ChannelAutomaton
         The link that was planned for.
     arrays : dict of arrays
-        transitions (1 or H, S, A, S), initial (S,), number (A,): actions that do the same everywhere have one number, kept: the action
+        transitions (1 or H, S, A, S), or the lists of a sparse process (`oldlight.model.held_steps`), initial (S,), number (A,): actions that do the same everywhere have one number, kept: the action
         that stands for each; depth, actions and blind_actions: of the tables; rows, places, masses: `AgeSearch.decisions`.
     """
 
     def __init__(self, automaton: ChannelAutomaton, arrays: dict[str, NDArray[Any]]) -> None:
         self.automaton, self.arrays = automaton, arrays
         self.horizon = automaton.horizon
-        self._P, self._initial = arrays["transitions"], arrays["initial"]
-        self.n_states, self.n_actions = self._P.shape[1:3]
+        self._initial = arrays["initial"]
+        self.n_states, self.n_actions = len(self._initial), len(arrays["number"])
+        self._steps = HeldSteps.from_arrays(arrays, self.n_states, self.n_actions)
         self.depth, self._few = int(arrays["depth"]), len(arrays["kept"])
         layers = Layers.of(automaton, self.n_states, self._few, self.depth)
         if (layers.size, layers.blind_size) != (len(arrays["actions"]), self.n_states * len(arrays["blind_actions"])):
@@ -58,9 +61,13 @@ class LinkPolicy(PolicyOfNodes):
         self._certain = self.depth > 0 and len(arrays["rows"]) > 0 and np.count_nonzero(self._initial > 0) == 1
 
     def __call__(self, info: LinkInformation) -> int:
-        place, code, s, b = self.place(info)
-        support = np.flatnonzero(b > 0)
-        a = self._searched(info.h, place, code, s, support, b[support])
+        if info.t is not None and info.state is not None and len(info.queue) <= self.depth:  # a known state: no law
+            place, code = self._keys[info.h][self.nodes[info.node], len(info.queue)], self._code(info.queue)
+            s, a = info.state, self._searched(info.h, place, code, info.state, _NONE, _NONE)
+        else:
+            place, code, s, b = self.place(info)
+            support = np.flatnonzero(b > 0)
+            a = self._searched(info.h, place, code, s, support, b[support])
         block = self._blocks[info.h][place]
         if a < 0 and s >= 0:
             a = int(self.arrays["actions"][block.offset + s * self._few**block.length + code])
@@ -86,19 +93,22 @@ class LinkPolicy(PolicyOfNodes):
         length = len(info.queue)
         beyond, nothing = max(length - self.depth, 0), info.t is None
         key = (self.nodes[info.node], ROOT if nothing and length < self.depth else min(length, self.depth))
-        code = encode(tuple(int(self.arrays["number"][a]) for a in info.queue[beyond:]), self._few)
+        code = self._code(info.queue[beyond:])
         b = self._law(info, beyond)
         support = np.flatnonzero(b > 0)
         alone = len(support) == 1 and (not nothing or length > self.depth or (length == self.depth and self._certain))
         s = int(support[0]) if alone else -1
         return self._keys[info.h][key], code, s, b
 
+    def _code(self, queue: tuple[int, ...]) -> int:
+        return encode(tuple(int(self.arrays["number"][a]) for a in queue), self._few)
+
     def _law(self, info: LinkInformation, steps: int) -> Floats:
         """The law of the state `steps` steps after the newest visible one, or after the start."""
-        b = self._initial if info.t is None else np.eye(self.n_states)[info.state]
+        b = self._initial if info.t is None or info.state is None else certain(self.n_states, info.state)
         for i, a in enumerate(info.queue[:steps]):
-            b = b @ self._P[min(max((info.t or 0) + i, 0), len(self._P) - 1), :, a]
-        return np.asarray(b)
+            b = self._steps.push(b, (info.t or 0) + i, a)
+        return b
 
     def _searched(self, h: int, place: int, code: int, s: int, support: NDArray[Any], mass: Floats) -> int:
         """What the search chose at this information state, or −1."""
@@ -222,7 +232,7 @@ class LinkPolicy(PolicyOfNodes):
         return LinkTables(
             np.array([self.depth, len(self.automaton.nodes)]), np.array(arrays["number"], dtype=np.int64),
             np.array(arrays["kept"], dtype=np.int64), np.array(blocks), _block_probabilities(layers), actions, arrays["blind_actions"].copy(),
-            np.array(arrays["transitions"][:, :, arrays["kept"]]), np.array(arrays["initial"]), np.array([*laws, (0, 0, 0, size)]),
+            self._steps.of_actions(np.asarray(arrays["kept"], np.int64)), np.array(arrays["initial"]), np.array([*laws, (0, 0, 0, size)]),
             supports, masses, **link_arrays(self.automaton),
         )  # fmt: skip
 
@@ -235,14 +245,11 @@ class LinkPolicy(PolicyOfNodes):
         """The policy in an open file."""
         link = read_automaton(held)
         H = link.horizon
-        P = held.array("transitions", "f", (None, None, None, None))
-        S, A = P.shape[1:3]
-        if P.shape[3] != S or len(P) not in (1, H):
-            raise ValueError(f"'transitions' has shape {P.shape}, expected (1 or {H}, S, A, S)")
-        checks.probability_rows("'transitions'", P, ("h", "s", "a", "s2"))
+        initial, number = held.array("initial", "f", (None,)), held.array("number", "iu", (None,))
+        S, A = len(initial), len(number)
         kept = held.array("kept", "iu", (None,))
-        arrays = {
-            "transitions": P, "kept": kept, "initial": held.array("initial", "f", (S,)), "number": held.array("number", "iu", (A,)),
+        arrays = HeldSteps.read(held, "", (S, A), (1, H)).to_arrays() | {
+            "kept": kept, "initial": initial, "number": number,
             "depth": held.array("depth", "iu", ()), "actions": held.array("actions", "iu", (None,)),
             "blind_actions": held.array("blind_actions", "iu", (None,)), "rows": held.array("rows", "iu", (None, 7)),
             "places": held.array("places", "iu", (None,)), "masses": held.array("masses", "f", (None,)),

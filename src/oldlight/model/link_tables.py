@@ -18,6 +18,7 @@ from numpy.typing import NDArray
 from oldlight import checks, files
 from oldlight.model.age_layers import ROOT as ROOT
 from oldlight.model.channels.automaton import ChannelAutomaton, News
+from oldlight.model.held_steps import HeldSteps
 
 Ints = NDArray[np.int64]
 Floats = NDArray[np.float64]
@@ -29,8 +30,7 @@ class LinkTables:
     """See the module's text.
 
     sizes: (depth D, number of nodes). blocks[b]: (h, node, L or ROOT, offset, blind), −1 where a block has no blind actions; prior[b]: how
-    likely it is that the block is met at its time. transitions[t, s, a, s2] of the A different actions (one t if they do not change),
-    initial[s]: to count laws along. beliefs[g]: (block, code, action, first place in `support` and `mass`), and one row more for the end.
+    likely it is that the block is met at its time. steps: the transitions of the A different actions, initial[s]: to count laws along. beliefs[g]: (block, code, action, first place in `support` and `mass`), and one row more for the end.
     ticks[i]: (node, age, next node), the start being the node after the last; news[i]: (node, next node, first place in `said`), one row
     more for the end; said: ages that arrive, and −1 − age for those that are announced as lost.
     """
@@ -42,7 +42,7 @@ class LinkTables:
     prior: Floats
     actions: NDArray[Any]
     blind: NDArray[Any]
-    transitions: Floats
+    steps: HeldSteps
     initial: Floats
     beliefs: Ints
     support: Ints
@@ -53,10 +53,11 @@ class LinkTables:
 
     def to_arrays(self) -> dict[str, NDArray[Any]]:
         """The arrays by the names that a file gives them."""
-        return {f"link_{field.name}": getattr(self, field.name) for field in fields(self)}
+        held = {field.name: getattr(self, field.name) for field in fields(self) if field.name != "steps"}
+        return {f"link_{name}": array for name, array in (held | self.steps.to_arrays()).items()}
 
     @classmethod
-    def from_arrays(cls, held: files.Arrays, S: int, A: int) -> LinkTables:
+    def from_arrays(cls, held: files.Arrays, H: int, S: int, A: int) -> LinkTables:
         """What `to_arrays` wrote, out of a file that is open; `parts` says whether it fits together."""
 
         def ints(name: str, *shape: int | None) -> Ints:
@@ -69,7 +70,7 @@ class LinkTables:
         return cls(
             ints("sizes", 2), ints("number", A), kept, ints("blocks", None, 5), floats("prior", None),
             held.array("link_actions", "iu", (None,)), held.array("link_blind", "iu", (None,)),
-            floats("transitions", None, S, len(kept), S), floats("initial", S), ints("beliefs", None, 4), ints("support", None),
+            HeldSteps.read(held, "link_", (S, len(kept)), (1, H)), floats("initial", S), ints("beliefs", None, 4), ints("support", None),
             floats("mass", None), ints("ticks", None, 3), ints("news", None, 3), ints("said", None),
         )  # fmt: skip
 
@@ -94,9 +95,7 @@ class LinkTables:
         yield "link_actions", _within(self.actions, 0, K)
         yield "link_blind", _within(self.blind, 0, K)
         with np.errstate(over="ignore", invalid="ignore"):
-            rows, whole = self.transitions.sum(axis=3), float(self.initial.sum())
-        yield "link_transitions", len(rows) in (1, H) and bool((np.abs(rows - 1) <= checks.SUM_TOLERANCE).all())
-        yield "link_transitions", bool((self.transitions >= 0).all())
+            whole = float(self.initial.sum())
         yield "link_initial", bool((self.initial >= 0).all() and abs(whole - 1) <= checks.SUM_TOLERANCE)
         yield from self._laws(len(h), K, S)
         yield from self._links(N)

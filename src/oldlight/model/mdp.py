@@ -33,6 +33,7 @@ from numpy.typing import ArrayLike, NDArray
 from oldlight import checks
 from oldlight.model import readers as tables
 from oldlight.model import span
+from oldlight.model.held_steps import pushed
 from oldlight.model.sources import Sources
 from oldlight.model.transitions import stored
 
@@ -152,8 +153,10 @@ class TabularMDP(Sources):
 
     def advanced(self, b: Floats, h: int, a: int) -> Floats:
         """b P_a: the law of s_{h+1} when s_h has the law b, axes (.., s), and action a is done."""
-        step = self._stored.matrix(h)[a :: self.n_actions]
-        return np.asarray(b @ step)
+        matrix = self._stored.matrix(h)
+        if self.sparse and b.ndim == 1:
+            return pushed(b, (matrix.indptr, matrix.indices, matrix.data), a, self.n_actions)
+        return np.asarray(b @ matrix[a :: self.n_actions])
 
     def expected(self, v: Floats, h: int) -> Floats:
         """P V: the mean of v, axes (s2, ..), after a step from (s, a); axes (s, a, ..)."""
@@ -168,6 +171,24 @@ class TabularMDP(Sources):
             return matrix.indices[part], matrix.data[part]
         found = np.flatnonzero(matrix[i])
         return found, matrix[i, found]
+
+    def triples(self) -> dict[str, NDArray[Any]]:
+        """The transitions as four lists of one length, a successor in each entry: {"s", "a", "s2", "p"}, with "h" where they change with the
+        step. `TabularMDP` takes them.
+
+        Examples
+        --------
+        >>> import oldlight as ol
+        >>> sorted(ol.instances.center_chain(0.8).triples())
+        ['a', 'p', 's', 's2']
+        """
+        steps = [self.matrix(h) for h in range(1 if self.stationary_transitions else self.finite_horizon)]
+        found = [x.nonzero() if isinstance(x, np.ndarray) else (x.tocoo().row, x.indices) for x in steps]
+        p = [x[at] if isinstance(x, np.ndarray) else x.data for x, at in zip(steps, found, strict=True)]
+        row, s2 = (np.concatenate([at[i] for at in found]) for i in range(2))
+        out = {"s": row // self.n_actions, "a": row % self.n_actions, "s2": s2, "p": np.concatenate(p)}
+        h = {} if self.stationary_transitions else {"h": np.repeat(np.arange(len(p)), [len(x) for x in p])}
+        return out | h
 
     @property
     def nbytes(self) -> int:

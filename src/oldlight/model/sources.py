@@ -66,32 +66,43 @@ class Sources:
         return counted_model(table, Columns(costs=costs, **columns), options)
 
     @classmethod
-    def from_cassandra(cls, path: str | os.PathLike[str], *, horizon: int, discount: float | None = None) -> TabularMDP:
+    def from_cassandra(
+        cls,
+        path: str | os.PathLike[str],
+        *,
+        horizon: int | None,
+        discount: float | None = None,
+        average: bool = False,
+    ) -> TabularMDP:
         """The process in a file of Cassandra's format (``.mdp``, ``.pomdp``); observations are read past, the link is yours to give.
 
-        Step h of a discounted file earns discount^h·r; `discount` takes the place of the file's. Costs become negative rewards.
+        Step h of a discounted file earns discount^h·r; `discount` takes the place of the file's. Costs become negative rewards. horizon=None: the
+        process runs for ever, with that discount, or with average=True for the reward per step.
         """
         from oldlight.model.cassandra import cassandra_table
 
-        return _made(cls, cassandra_table(path, horizon, discount))
+        return _made(cls, cassandra_table(path, horizon, discount, average))
 
     @classmethod
     def from_prism(
         cls,
         path: str | os.PathLike[str],
         *,
-        horizon: int,
+        horizon: int | None,
         missing: str = "first",
+        discount: float | None = None,
+        average: bool = False,
         **others: str | os.PathLike[str] | None,
     ) -> TabularMDP:
         """A process that PRISM has exported as explicit files: ``.tra``, with the ``.lab``, ``.sta``, ``.srew`` and ``.trew`` beside it.
 
         others: `lab`, `sta`, `srew` or `trew` elsewhere (None: none). missing: what an action does in states that do not have it, "first"
-        (as the state's first choice) or "stay" (without reward).
+        (as the state's first choice) or "stay" (without reward). horizon=None: the process runs for ever, with `discount` or average=True.
         """
         from oldlight.model.prism import prism_table
 
-        return _made(cls, prism_table(path, missing, others) | {"horizon": horizon})
+        parts = {"horizon": horizon, "discount": discount, "average": average}
+        return _made(cls, prism_table(path, missing, others) | parts)
 
 
 def _made(cls: type[Sources], parts: dict[str, Any]) -> TabularMDP:

@@ -25,6 +25,7 @@ from numpy.typing import NDArray
 from oldlight import checks, files
 from oldlight.model.channels.automaton import ChannelAutomaton
 from oldlight.model.channels.endless import growing_link, grows, is_hidden
+from oldlight.model.held_steps import HeldSteps, certain
 from oldlight.model.information import Information, encode
 from oldlight.model.link_information import LinkInformation, PolicyOfNodes
 from oldlight.model.link_policy import automaton_arrays, read_automaton
@@ -43,7 +44,7 @@ class StationaryPolicy(PolicyOfNodes):
     automaton : ChannelAutomaton
         The closed link that was planned for.
     arrays : dict of arrays
-        transitions (S, A, S), or (0, A, 0) where no law is ever needed, rewards (S, A), initial (S,), number (A,) and kept: as in `LinkPolicy`; numbers: depth, reach, rest and whether the
+        transitions (S, A, S), or (0, A, 0) where no law is ever needed, or the lists of a sparse process (`oldlight.model.held_steps`), rewards (S, A), initial (S,), number (A,) and kept: as in `LinkPolicy`; numbers: depth, reach, rest and whether the
         delays only grow; bounds: discount (1 for the average), lower and upper value; blocks (B, 4): node, length, place of its actions, row of its
         expectations or −1; actions; expectations (E, S, queues); roots (.., 3): time, node, place of its root_actions.
     true_link : ChannelAutomaton, optional
@@ -58,6 +59,7 @@ class StationaryPolicy(PolicyOfNodes):
         self.depth, self.reach, self.rest, growing = (int(x) for x in arrays["numbers"])
         self.growing = bool(growing)
         self.discount, self.lower, self.upper = arrays["bounds"].tolist()
+        self._steps = HeldSteps.from_arrays(arrays, self.n_states, self.n_actions)
         self._few, self.beyond = len(arrays["kept"]), len(arrays["expectations"]) > 0
         self._number: list[int] = arrays["number"].tolist()
         self._kept: list[int] = arrays["kept"].tolist()
@@ -118,17 +120,17 @@ class StationaryPolicy(PolicyOfNodes):
         return encode(tuple(self._number[a] for a in queue), self._few)
 
     def _on_a_law(self, row: int, state: int | None, queue: tuple[int, ...]) -> int:
-        P, D = self.arrays["transitions"], self.depth
-        b = self.arrays["initial"] if state is None else np.eye(self.n_states)[state]
+        P, D = self._steps, self.depth
+        b = self.arrays["initial"] if state is None else certain(self.n_states, state)
         for a in queue[: len(queue) - D]:
-            b = b @ P[:, a]
+            b = P.push(b, 0, a)
         E = self.arrays["expectations"][row]
         if D == 0:
-            x = b @ (self.arrays["rewards"][:, self._kept] + self.discount * (P[:, self._kept] @ E[:, 0]))
+            x = b @ (self.arrays["rewards"][:, self._kept] + self.discount * P.expected(E[:, 0])[:, self._kept])
         else:
             last = queue[len(queue) - D :]
             W = self._few ** (D - 1)
-            ahead = (b @ P[:, last[0]]) @ E[:, self._code(last[1:]) :: W][:, : self._few]
+            ahead = P.push(b, 0, last[0]) @ E[:, self._code(last[1:]) :: W][:, : self._few]
             x = ahead
         scale = float(np.abs(x).max()) or 1.0
         return self._kept[int(np.flatnonzero(x >= x.max() - TIE * scale)[0])]
@@ -194,9 +196,8 @@ class StationaryPolicy(PolicyOfNodes):
         R = held.array(f"{prefix}rewards", "f", (None, None))
         S, A = R.shape
         kept = held.array(f"{prefix}kept", "iu", (None,))
-        arrays = {
+        arrays = _steps_in(held, prefix, S, A) | {
             "rewards": R,
-            "transitions": held.array(f"{prefix}transitions", "f", (S, A, S), (0, A, 0)),
             "initial": held.array(f"{prefix}initial", "f", (S,)),
             "kept": kept,
             "number": held.array(f"{prefix}number", "iu", (A,)),
@@ -217,6 +218,13 @@ class StationaryPolicy(PolicyOfNodes):
         return f"StationaryPolicy({len(self.automaton.nodes)} nodes, depth {self.depth}, S={self.n_states}, A={self.n_actions})"
 
 
+def _steps_in(held: files.Arrays, prefix: str, S: int, A: int) -> dict[str, NDArray[Any]]:
+    """The transitions of an open file: lists, or one array without a step axis."""
+    if f"{prefix}first" in held:
+        return HeldSteps.read(held, prefix, (S, A), (1,)).to_arrays()
+    return {"transitions": held.array(f"{prefix}transitions", "f", (S, A, S), (0, A, 0))}
+
+
 def check_arrays(arrays: dict[str, NDArray[Any]], nodes: int) -> None:
     """Refuse arrays that do not fit together: a policy must not find out while it runs."""
     for name, good in _parts(arrays, nodes):
@@ -230,7 +238,7 @@ def _parts(arrays: dict[str, NDArray[Any]], nodes: int) -> Iterator[tuple[str, b
     K = len(arrays["kept"])
     depth, reach, rest, growing = arrays["numbers"].tolist()
     for name in ("transitions", "initial"):
-        rows = arrays[name]
+        rows = arrays.get(name, np.ones(1))  # the lists of a sparse process were looked at when they were read
         sums = rows.sum(axis=-1)
         yield name, bool((rows >= 0).all() and (np.abs(sums - 1) <= checks.SUM_TOLERANCE).all())
     yield "numbers", 0 <= depth < 64 and reach >= 0 and 0 <= rest < A and growing in (0, 1)

@@ -12,6 +12,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from oldlight.checks import TooLarge
+from oldlight.machine import default_limit, format_bytes
 from oldlight.model.channels.pmfs import running_sums
 from oldlight.model.mdp import TabularMDP
 
@@ -89,6 +91,20 @@ def all_successors(mdp: TabularMDP) -> list[Successors]:
     return [successors_at(mdp, h) for h in range(1 if mdp.stationary_transitions else mdp.finite_horizon)]
 
 
+def padded_width(steps: list[Successors]) -> int:
+    """The longest list of all steps; refused where lists as wide as that do not fit into memory."""
+    width = max(step.width for step in steps)
+    need, limit = 16 * len(steps) * len(steps[0].count) * width, default_limit()
+    if need > limit:
+        row = next(int(step.count.argmax()) for step in steps if step.width == width)
+        A = len(steps[0].count) // steps[0].n_states
+        raise TooLarge(
+            f"lists of successors as wide as the longest, {width:,} after (s={row // A}, a={row % A}), take {format_bytes(need)}; the limit is "
+            f"{format_bytes(limit)}, half of the memory. Way out: leave out successors of negligible probability there"
+        )
+    return width
+
+
 def likely_successors(mdp: TabularMDP) -> NDArray[Any]:
     """The most likely successor (of several: the lowest) [h, s, a]; one h if they do not change with time."""
     found = []
@@ -106,8 +122,7 @@ def successor_sums(mdp: TabularMDP, *, likely_first: bool = True) -> tuple[NDArr
     """The transitions as the kernels draw them: successors index[h, s·A + a, k] and the running sums of their probabilities; one h if
     they do not change with time. likely_first: likely successors come first, so that they are found soon; else they rise."""
     steps = all_successors(mdp)
-    width = max(step.width for step in steps)
-    shape = (len(steps), mdp.n_states * mdp.n_actions, width)
+    shape = (len(steps), mdp.n_states * mdp.n_actions, padded_width(steps))
     found, cumulative = np.zeros(shape, dtype=np.int64), np.full(shape, 2.0)
     for i, step in enumerate(steps):
         index, weight = step.padded()

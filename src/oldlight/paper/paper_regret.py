@@ -150,15 +150,22 @@ def share_of_bonus(found: Sequence[Growth]) -> str:
         mine = [g for g in found if g.process == process]
         words = []
         for kind, random in (("constant", False), ("stochastic", True)):
-            shares = [g.share for g in mine if g.share is not None and _random(g.channel) == random]
-            if shares:
+            grown = {g.channel: g.share for g in mine if g.share is not None and _random(g.channel) == random}
+            if shares := [share for share in grown.values() if share >= 0]:
+                words.append(f"{_percent(shares)} of the growth with {kind} delays is the bonus's own √(H∧D)")
+            if larger := [channel for channel, share in grown.items() if share < 0]:
                 words.append(
-                    f"{min(shares):.0%} to {max(shares):.0%} of the growth with {kind} delays is the bonus's own √(H∧D)"
+                    f"the growth to {', '.join(larger)} is not the bonus's: with 1 in the place of H∧D the regret is larger"
                 )
         if flat := [g.channel for g in mine if g.share is None]:
             words.append(f"the regret does not grow from no delay to {', '.join(flat)}")
         sentences.append(f"On {process} {'; '.join(words)}.")
     return " ".join(sentences)
+
+
+def _percent(shares: Sequence[float]) -> str:
+    least, most = f"{min(shares):.0%}", f"{max(shares):.0%}"
+    return least if least == most else f"{least} to {most}"
 
 
 def growth_rows(found: Sequence[Growth]) -> tuple[list[str], list[list[object]], str]:

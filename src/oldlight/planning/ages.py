@@ -40,7 +40,7 @@ from oldlight.model.age_layers import Block, Layers, Move
 from oldlight.model.channels.automaton import NOTHING_NEWER
 from oldlight.model.information import Block as Place
 from oldlight.model.mdp import TabularMDP
-from oldlight.model.successors import Successors, all_successors, successors_at
+from oldlight.model.successors import Successors, all_successors, padded_width, successors_at
 from oldlight.planning.blocks import SMALL
 from oldlight.planning.delay import DelayModel, SingleBlocks, action_type, share
 from oldlight.planning.delay import Floats as Floats
@@ -68,7 +68,7 @@ class Plant(DelayModel):
         """Successors index[t, s·A + a, k], their probabilities, their number and the rewards [t, s, a]; one t if stationary."""
         mdp = self.mdp
         steps = all_successors(mdp)
-        shape = (len(steps), mdp.n_states * mdp.n_actions, max(x.width for x in steps))
+        shape = (len(steps), mdp.n_states * mdp.n_actions, padded_width(steps))
         index, weight = np.zeros(shape, np.int64), np.zeros(shape)
         for t, x in enumerate(steps):
             index[t, :, : x.width], weight[t, :, : x.width] = x.padded()

@@ -3,20 +3,28 @@
 Behind losses with a constant delay d, step u = h − d is settled (seen, or known to be lost) at time h. A policy of sequences knows the newest settled
 observation with its queue, and follows one sequence of actions while nothing more is seen (`oldlight.model.policies.BlackoutPolicy`). Its value is a walk
 along each sequence, last step first; with a plan (`oldlight.planning.settling`) the sequences are its decisions at the laws that a blackout leads to.
+
+Of a sparse process no law is written out. A *word* of step u is a queue with the sequence after it, H − u actions; what it earns from each state,
+
+    α_u[s, w] = r_u(s, w1) + Σ_s2 P_u(s2|s, w1)·( λ_{u+1}·V_{u+1}[s2, w2..w_{d+1}] + (1 − λ_{u+1})·α_{u+1}[s2, w2 w3 ..] ),
+
+is a product with P_u for all words that begin alike, and V_u[s, q] is α_u[s] at the word of s and q. Where words are many, laws go forward as lists.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from oldlight.model.channels import ConstantDelay
-from oldlight.model.information import Information, Layout, advance, encode, settled_late
+from oldlight.model.information import Information, Layout, decode, encode, settled_late
 from oldlight.model.policies import BlackoutPolicy
 from oldlight.model.problem import ImpairedMDP
+from oldlight.planning import law_rows
 from oldlight.planning.delay import DelayModel, Induction, action_type
 
 if TYPE_CHECKING:
@@ -25,6 +33,7 @@ if TYPE_CHECKING:
 
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
+ROOM = 2**25  # entries of a table of laws, or of what words earn
 
 
 def blackout_policy(
@@ -64,29 +73,96 @@ def blackout_values(problem: ImpairedMDP, policy: BlackoutPolicy) -> Floats:
     seen, d = problem.arrival_probability, settled_late(problem)
     assert seen is not None
     H, S, A, Q = problem.horizon, problem.n_states, problem.n_actions, problem.n_actions**d
-    G = after_the_end(problem, d)
+    G = after_the_end(problem, d).reshape(S, Q)
+    words = _words(problem, policy, d) if problem.mdp.sparse and d < H else None
+    if words is not None:
+        return _values_of_words(problem, words, d, G)
     corner = np.zeros((H - d + 1, S, Q))  # the value from an observation of step u in state s, with queue q, on
     s, q = np.arange(S * Q) // Q, np.arange(S * Q) % Q
 
-    def walk(u: int, B: Floats, queue: NDArray[np.int64], actions: NDArray[Any]) -> Floats:
+    def walk(u: int, B: Any, queue: NDArray[np.int64], actions: NDArray[Any]) -> Floats:
         """Rewards from step u on, when s_u ~ B[i], the queue is queue[i], and actions[i] follow while nothing is seen."""
-        weight, value = 1.0, np.zeros(len(B))
+        weight, value = 1.0, np.zeros(len(queue))
         for j in range(H - d - u):
             acts = actions[:, j].astype(np.int64)
             heads = acts if d == 0 else queue % A
             queue = queue if d == 0 else queue // A + acts * A ** (d - 1)
-            value += weight * np.einsum("is,si->i", B, problem.rewards_at(u + j)[:, heads])
-            B = advance(B, heads, problem.matrix_at(u + j))
+            value += weight * law_rows.means(B, problem.rewards_at(u + j), heads)
+            B = law_rows.advanced(B, problem.matrix_at(u + j), heads)
             if u + j + 1 < H - d:
-                value += weight * seen[u + j + 1] * np.einsum("is,si->i", B, corner[u + j + 1][:, queue])
+                value += weight * seen[u + j + 1] * law_rows.means(B, corner[u + j + 1], queue)
                 weight *= 1.0 - seen[u + j + 1]
-        return np.asarray(value + weight * np.einsum("is,si->i", B, G[:, queue]))
+        return np.asarray(value + weight * law_rows.means(B, G, queue))
+
+    def walks(u: int, states: Ints, queue: Ints, actions: NDArray[Any]) -> Floats:
+        """The same when s_u = states[i]; so many at once that their laws fit."""
+        size = max(1, ROOM // S)
+        parts = [slice(i, i + size) for i in range(0, len(states), size)]
+        return np.concatenate(
+            [walk(u, law_rows.certain(S, states[i], problem.mdp.sparse), queue[i], actions[i]) for i in parts]
+        )
 
     for u in range(H - d - 1, -1, -1):
-        corner[u] = walk(u, np.eye(S)[s], q, policy.sequences[u + 1].reshape(S * Q, H)).reshape(S, Q)
+        corner[u] = walks(u, s, q, policy.sequences[u + 1].reshape(S * Q, H)).reshape(S, Q)
     blind = policy.sequences[0, 0, 0]
     first = encode(tuple(blind[:d].tolist()), A)
-    unseen = walk(0, np.eye(S), np.full(S, first), np.broadcast_to(blind[d:], (S, H - d)))
+    unseen = walks(0, np.arange(S), np.full(S, first), np.broadcast_to(blind[d:], (S, H - d)))
     if d == H:
         return unseen
     return np.asarray(seen[0] * corner[0][:, first] + (1.0 - seen[0]) * unseen)
+
+
+@dataclass(frozen=True, eq=False)
+class _Words:
+    """The different words of one step [n, H − u]; the number of each corner's own [s, q] (of step 0 also that of the start), and of each word's rest
+    among those of the next step."""
+
+    actions: Ints
+    own: Ints
+    rest: Ints
+
+
+def _words(problem: ImpairedMDP, policy: BlackoutPolicy, d: int) -> list[_Words] | None:
+    """The words of steps 0..H − d − 1; None where they are many."""
+    H, S, A, Q = problem.horizon, problem.n_states, problem.n_actions, problem.n_actions**d
+    queues = np.array([decode(code, d, A) for code in range(Q)], dtype=np.int64).reshape(Q, d)
+    before = policy.sequences[0, 0, 0][None].astype(np.int64)  # of step 0: the start
+    found: list[_Words] = []
+    for u in range(H - d):
+        mine = policy.sequences[u + 1, :, :, : H - d - u].astype(np.int64)
+        corners = np.concatenate([np.broadcast_to(queues, (S, Q, d)), mine], axis=2).reshape(S * Q, H - u)
+        words, number = np.unique(np.concatenate([before, corners]), axis=0, return_inverse=True)
+        number = number.reshape(-1)
+        if len(words) * S > ROOM:
+            return None
+        if found:
+            found[-1] = replace(found[-1], rest=number[: len(before)])
+        own = number if not found else number[len(before) :]
+        found.append(_Words(words, own, np.zeros(0, np.int64)))
+        before = words[:, 1:]
+    return found
+
+
+def _values_of_words(problem: ImpairedMDP, words: list[_Words], d: int, G: Floats) -> Floats:
+    """The value per start state, by the recursion of the module's text."""
+    seen = problem.arrival_probability
+    assert seen is not None
+    S, A, U = problem.n_states, problem.n_actions, len(words)
+    power = A ** np.arange(d)
+    later, corner = np.zeros((S, 0)), G  # α and V of step u + 1
+    for u in range(U - 1, -1, -1):
+        actions = words[u].actions
+        code = actions[:, 1 : d + 1] @ power  # of the next queue
+        if u + 1 < U:
+            ahead = seen[u + 1] * corner[:, code] + (1.0 - seen[u + 1]) * later[:, words[u].rest]
+        else:
+            ahead = G[:, code]
+        later, matrix = np.empty((S, len(actions))), problem.matrix_at(u)
+        for a in np.unique(actions[:, 0]).tolist():
+            mine = actions[:, 0] == a
+            later[:, mine] = problem.rewards_at(u)[:, a, None] + matrix[a::A] @ ahead[:, mine]
+        own = words[u].own if u else words[u].own[1:]
+        corner = later[np.arange(S)[:, None], own.reshape(S, -1)]
+    blind = int(words[0].own[0])
+    first = int(words[0].actions[blind, :d] @ power)
+    return np.asarray(seen[0] * corner[:, first] + (1.0 - seen[0]) * later[:, blind])

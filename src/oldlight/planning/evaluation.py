@@ -37,13 +37,14 @@ from oldlight.model.policies import (
 from oldlight.model.problem import ImpairedMDP, checked_problem
 from oldlight.planning.blackout import blackout_values
 from oldlight.planning.delay import DelayModel, Induction, by_start, checked_layout
+from oldlight.planning.group_walk import group_value
 from oldlight.planning.link_walk import on_information, with_wait
 from oldlight.planning.link_walk import walk as walk_nodes
 from oldlight.planning.scratch import scratch_folder
 from oldlight.planning.walk import Walk
 from oldlight.random_streams import Seed
 from oldlight.simulation import simulate
-from oldlight.simulation.link_episodes import by_automaton, check_policy, decide, link_of
+from oldlight.simulation.link_episodes import by_automaton
 
 Floats = NDArray[np.float64]
 MAX_STATES = 1_000_000
@@ -168,14 +169,7 @@ def evaluate(
         problem = unimpaired(problem)
         policy = TablePolicy(Layout.of(problem), policy.actions.reshape(-1))
     if by_automaton(problem, policy):
-        check_policy(problem, policy)
-        found = walk_nodes(
-            problem.mdp,
-            link_of(problem, policy),
-            cache(partial(decide, problem, policy)),
-            initial=problem.initial,
-            max_states=max_states,
-        )
+        found = group_value(problem, policy, max_states=max_states)
         if found is None:
             return play(problem, policy, episodes, seed)
         return Evaluation(found[0], True, 0.0, "walk forward", found[1])

@@ -18,11 +18,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from oldlight.model.channels.automaton import NOTHING_NEWER, ChannelAutomaton
+from oldlight.model.information import push
 from oldlight.model.link_information import LinkInformation, PolicyOfNodes
 from oldlight.model.problem import ImpairedMDP
 from oldlight.simulation.link_episodes import check_policy, decide, link_of
 
 Floats = NDArray[np.float64]
+WRITTEN_OUT = 128  # states up to which the laws from each state are kept as one matrix
 Key = tuple[int, int, tuple[int, ...]]  # (number of the node, t or −1, queue)
 
 
@@ -97,7 +99,7 @@ class _GroupWalk:
         """What the step earns; what can be known after it is added to `following`."""
         n, t, queue = key
         begin, m = max(t, 0), len(queue)
-        earned = float(weight @ self._law(begin, queue) @ self.problem.mdp.rewards[h][:, a])
+        earned = float(self._pushed(weight, begin, queue) @ self.problem.mdp.rewards[h][:, a])
         if h + 1 == self.problem.horizon:
             return earned
         longer = (*queue, a)
@@ -108,8 +110,14 @@ class _GroupWalk:
                 step = h + 1 - age
                 j = step - begin
                 assert 0 <= j <= m + 1
-                _add(following, (target, step, longer[j:]), p * (weight @ self._law(begin, longer[:j])))
+                _add(following, (target, step, longer[j:]), p * self._pushed(weight, begin, longer[:j]))
         return earned
+
+    def _pushed(self, weight: Floats, begin: int, queue: tuple[int, ...]) -> Floats:
+        """weight·B; of a sparse or large process step by step, so that B is never written out."""
+        if not self.problem.mdp.sparse and len(weight) <= WRITTEN_OUT:
+            return np.asarray(weight @ self._law(begin, queue))
+        return push(self.problem, weight, begin, queue)
 
     def _law(self, begin: int, queue: tuple[int, ...]) -> Floats:
         """B[s, s2]: the law of s_{begin + len(queue)} from each s_begin = s."""

@@ -21,6 +21,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from oldlight.checks import TooLarge
+from oldlight.model.held_steps import certain
 from oldlight.model.information import Information
 from oldlight.model.policies import MarkovPolicy
 from oldlight.model.problem import ImpairedMDP
@@ -97,7 +98,7 @@ Sightings = Iterator[tuple[Seen, Floats, list[Stay]]]
 def _each_state(t: int, b: Floats, stays: list[Stay]) -> Sightings:
     """Each state that s_t can be, seen."""
     for s in np.flatnonzero(b).tolist():
-        yield (t, s), b[s] * np.eye(len(b))[s], stays
+        yield (t, s), b[s] * certain(len(b), s), stays
 
 
 def _under_loss(walk: _Walk, seen: Floats) -> Sightings:
@@ -133,7 +134,7 @@ def _under_delay(walk: _Walk) -> Sightings:
         for s, d in np.argwhere(mu).tolist():
             longest = min(most - d, risk.shape[-1] - 1)
             stays = [(t + d + w, w, risk[s, :, w]) for w in range(longest + 1) if t + d + w < H]
-            yield (t, s), mu[s, d] * np.eye(S)[s], stays
+            yield (t, s), mu[s, d] * certain(S, s), stays
         pmf = np.broadcast_to(law.at_step(law.interarrival, t), (S, A, law.interarrival.shape[-1]))
         following = np.zeros_like(mu)
         for d in range(most + 1):

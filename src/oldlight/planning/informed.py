@@ -36,6 +36,8 @@ from oldlight.machine import default_limit, format_bytes
 from oldlight.model.information import Information, decode, encode, newest, push, settled_late
 from oldlight.model.policies import BlackoutPolicy
 from oldlight.model.problem import ImpairedMDP
+from oldlight.model.successors import all_successors
+from oldlight.planning import law_rows
 from oldlight.planning.blackout import after_the_end
 from oldlight.planning.delay import action_type
 from oldlight.planning.q_values import earned
@@ -78,6 +80,8 @@ class InformedBounds:
                 f"{format_bytes(self.bytes)}; the limit is {format_bytes(self._limit)}. Ways out: raise max_bytes, or shorten the delay"
             )
         self._matrices: dict[int, Any] = {}
+        self.lists = problem.mdp.sparse  # laws are kept as lists of their entries
+        self._width = max(2, max(step.width for step in all_successors(problem.mdp))) if self.lists else self.S
         self.end = after_the_end(problem, self.d).reshape(self.S, self.Q)
         self.queues = np.arange(self.Q)  # that the agent can have when step 0 is settled
         for i, a in enumerate(problem.pending[: self.d]):
@@ -92,12 +96,9 @@ class InformedBounds:
         """P_u as a matrix (S·A × S), sparse if that is faster."""
         key = 0 if self.problem.mdp.stationary_transitions else u
         if key not in self._matrices:
-            P = np.ascontiguousarray(self.problem.transitions_at(u)).reshape(-1, self.S)
-            if np.count_nonzero(P) < SPARSE * P.size:
-                from scipy.sparse import csr_array
-
-                P = csr_array(P)
-            self._matrices[key] = P
+            P = self.problem.matrix_at(u)
+            few = not self.lists and np.count_nonzero(P) < SPARSE * P.size
+            self._matrices[key] = law_rows.sparse(P) if few else P
         return self._matrices[key]
 
     def rewards(self, u: int) -> Floats:
@@ -111,30 +112,27 @@ class InformedBounds:
             best[t], V = x.argmax(axis=1), x.max(axis=1)
         return best, best.copy()
 
-    def _points(self, u: int) -> Floats:
+    def _points(self, u: int) -> Any:
         """Laws of s_u that blackouts lead to, [i, s]: one and two steps after a state was seen."""
         if u == 0:
             return self.problem.initial[None]
         s = np.arange(self.S)
         rows = np.unique(np.concatenate([s * self.A + chosen[u - 1] for chosen in (self._seen_best, self._chosen)]))
-        laws = [_dense(self.matrix(u - 1)[rows])]
+        laws = [self._laws(u - 1, rows)]
         if u > 1:
-            before = _dense(self.matrix(u - 2)[s * self.A + self._chosen[u - 2]])
-            likely = self._chosen[u - 1][before.argmax(axis=1)]
-            laws.append(self._advance(u - 1, before, likely))
-        return np.concatenate(laws)
+            before = self._laws(u - 2, s * self.A + self._chosen[u - 2])
+            likely = self._chosen[u - 1][law_rows.likeliest(before)]
+            laws.append(law_rows.advanced(before, self.matrix(u - 1), likely))
+        return law_rows.stacked(laws)
 
-    def _advance(self, u: int, B: Floats, acts: Whole) -> Floats:
-        """Each law one step on."""
-        out = np.empty_like(B)
-        for a in np.unique(acts).tolist():
-            rows = acts == a
-            out[rows] = self._pushed(u, B[rows], a)
-        return out
+    def _laws(self, u: int, rows: Whole) -> Any:
+        """The laws after the pairs s·A + a in `rows`."""
+        found = self.matrix(u)[rows]
+        return found if self.lists else law_rows.dense(found)
 
-    def _pushed(self, u: int, B: Floats, a: int) -> Floats:
+    def _pushed(self, u: int, B: Any, a: int) -> Any:
         """B·P_u(a)."""
-        return np.asarray((self.matrix(u)[a :: self.A].T @ B.T).T)
+        return law_rows.advanced(B, self.matrix(u), np.full(B.shape[0], a))
 
     # -- one pass ---------------------------------------------------------------------------------------------------
 
@@ -175,7 +173,9 @@ class InformedBounds:
         unseen = np.tensordot(self.problem.initial, above, axes=1).max(axis=1)  # [q]
         if levels and self.seen[0] < 1 and U > 0:
             laws = np.broadcast_to(self.problem.initial, (len(self.queues), self.S))
-            unseen[self.queues] = self._blind(0, laws, self.queues, stages, levels, 0.0, np.full(len(laws), -np.inf))
+            laws = law_rows.sparse(laws) if self.lists else laws
+            floor = np.full(len(self.queues), -np.inf)
+            unseen[self.queues] = self._blind(0, laws, self.queues, stages, levels, 0.0, floor)
         self._finish(high, low, unseen, following, corners[::-1], kept[::-1])
         self._chosen = chosen
         return self
@@ -265,15 +265,16 @@ class InformedBounds:
         need = np.full(len(key), np.inf)  # what a law must be worth to matter to any of its corners
         np.minimum.at(need, place, low[s, q])
         order = np.argsort(-gap)[:MOST_LAWS]
-        began, size = time.perf_counter(), max(1, ROOM // (self.S * self.A))
+        wide = min(self.S, self._width ** (levels + 1)) if self.lists else self.S  # entries of a law, at most
+        began, size = time.perf_counter(), max(1, ROOM // (wide * self.A))
         better = np.full(len(key), np.inf)
         for i in range(0, len(order), size):
             part = order[i : i + size]
-            laws = _dense(self.matrix(u)[key[part] // self.Q])
+            laws = self._laws(u, key[part] // self.Q)
             codes = key[part] % self.Q
             known = self.rewards(u).reshape(-1)[key[part] // self.Q]
             if self.seen[u + 1] > 0:
-                known = known + self.seen[u + 1] * np.einsum("is,si->i", laws, high[:, codes])
+                known = known + self.seen[u + 1] * law_rows.means(laws, high, codes)
             floor = (need[part] - known) / lost
             better[part] = known + lost * self._blind(u + 1, laws, codes, stages, levels - 1, slack / lost, floor)
             self.laws += len(part)
@@ -282,12 +283,12 @@ class InformedBounds:
         x[s, q, a] = np.minimum(x[s, q, a], better[place])
 
     def _blind(
-        self, u: int, B: Floats, codes: Whole, stages: list[Any], levels: int, slack: float, floor: Floats
+        self, u: int, B: Any, codes: Whole, stages: list[Any], levels: int, slack: float, floor: Floats
     ) -> Floats:
         """Upper bounds of V_u at laws B[i] with queues codes[i], one level at least; below floor[i] they do not matter."""
         above, _, _, plans = stages[0]
         A = self.A
-        bound, low = np.empty((len(B), A)), np.empty(len(B))
+        bound, low = np.empty((len(codes), A)), np.empty(len(codes))
         for q in np.unique(codes).tolist():
             rows = codes == q
             bound[rows] = B[rows] @ above[:, q]
@@ -356,7 +357,7 @@ class InformedBounds:
         code = encode(queue, A)
         for a in range(A):
             head, after = (a, 0) if d == 0 else (code % A, int(self._next(code, np.int64(a))))
-            law = self._pushed(u, b[None], head)[0]
+            law = self.problem.mdp.advanced(b, u, head)
             rest, low = self._worth(u + 1, law, after)
             seen = self.seen[u + 1]
             values[a] = b @ self.rewards(u)[:, head] + seen * low + (1.0 - seen) * rest
@@ -379,7 +380,3 @@ def _highest(x: Floats) -> Floats:
     for i in range(1, x.shape[-1]):
         np.maximum(top, x[..., i], out=top)
     return top
-
-
-def _dense(rows: Any) -> Floats:
-    return np.asarray(rows.toarray() if hasattr(rows, "toarray") else rows)

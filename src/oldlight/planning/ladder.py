@@ -50,7 +50,9 @@ LARGEST = 2**24  # numbers in the laws of one piece of the work
 TIE = 1e-12  # actions whose values differ by less, in relation to them, are equal: the first is taken
 MOVES = 10**7  # from one information state to another, up to which the best rung is improved
 WALK = 60_000  # information states that a policy's value may walk over before it is sampled instead
-EPISODES = 4_000  # played to choose among rungs, and again, four times as many, for the confidence interval
+EPISODES = 4_000  # played to choose among rungs, and again, four times as many, for the confidence interval,
+FEWEST = 300  # or as few as this, where each decision counts a law along for many steps:
+LAW_STEPS = 1_500_000  # about as many in all, for each rung
 
 
 class Rung:
@@ -235,6 +237,13 @@ def push_uniform(problem: ImpairedMDP, steps: int) -> Floats:
     return b
 
 
+def _episodes(problem: ImpairedMDP, depth: int) -> int:
+    """How many are played: a decision counts the law along from the newest observation to the depth."""
+    longest = problem.law.max_delay if problem.has_delay_law else problem.automaton.longest
+    steps = problem.horizon * max(min(max(longest, problem.warmup), problem.horizon) - depth, 1)
+    return int(min(max(LAW_STEPS // steps, FEWEST), EPISODES))
+
+
 def plan_ladder(
     problem: ImpairedMDP,
     depth: int,
@@ -245,7 +254,7 @@ def plan_ladder(
 ) -> Solution:
     """The best of the rungs up to `depth`, with both bounds; see `oldlight.solve`."""
     began = time.perf_counter()
-    least = problem.actuation
+    least, episodes = problem.actuation, _episodes(problem, depth)
     rungs: list[tuple[Rung | LinkRung, Any]] = []
     with progress_bar(progress, "planning") as callback:
         for k in range(least, depth + 1):
@@ -255,10 +264,10 @@ def plan_ladder(
         best: tuple[float, int, Any, Evaluation | None] | None = None
         walk = True
         for i, (step, policy) in enumerate(reversed(rungs)):
-            found = evaluate(problem, policy, max_states=WALK, episodes=EPISODES, seed=seed) if walk else None
+            found = evaluate(problem, policy, max_states=WALK, episodes=episodes, seed=seed) if walk else None
             if found is None or not found.exact:
                 walk = False
-                value = found.value if found else simulate(problem, policy, EPISODES, seed=seed).mean
+                value = found.value if found else simulate(problem, policy, episodes, seed=seed).mean
                 found = None
             else:
                 value = found.value
@@ -279,7 +288,7 @@ def plan_ladder(
             value = lower = improved.value
             policy = better
     elif found is None:  # chosen by one set of episodes, valued by another
-        played = simulate(problem, policy, 4 * EPISODES, seed=seed + 1)
+        played = simulate(problem, policy, 4 * episodes, seed=seed + 1)
         value, lower = played.mean, played.mean - played.half_width
     top = rungs[-1][0]
     work = Work(sum(r.size for r, _ in rungs), time.perf_counter() - began, sum(r.bytes for r, _ in rungs))

@@ -20,6 +20,7 @@ from numpy.typing import NDArray
 
 from oldlight.model.channels.automaton import ChannelAutomaton
 from oldlight.model.channels.hidden import merging_error
+from oldlight.model.held_steps import certain
 from oldlight.model.information import push, settled_late
 from oldlight.model.link_information import LinkInformation
 from oldlight.model.link_policy import LinkPolicy
@@ -35,6 +36,7 @@ from oldlight.progress import progress_bar
 Floats = NDArray[np.float64]
 SEQUENCES = 2**25  # actions of a table of sequences
 WALK = 20_000  # information states up to which values of a plan's policy are walked
+STARTS = 2_000  # first states that are walked one by one
 
 OPTIONS = 20_000  # what a search makes of them in a second, about
 
@@ -153,12 +155,14 @@ def _walked_starts(problem: ImpairedMDP, plan: LinkPlan, policy: LinkPolicy | Bl
     """What the policy earns from each first state that can be, 0 from the others; None where that is too long a walk."""
     if isinstance(policy, BlackoutPolicy):
         return blackout_values(problem, policy)
+    if np.count_nonzero(problem.initial) > STARTS:
+        return None
     known = plan.walked_by_start()
     if known is not None:
         return known
     out = np.zeros(problem.n_states)
     for s in np.flatnonzero(problem.initial > 0).tolist():
-        found = walk_value(problem.mdp, policy.link, policy, initial=np.eye(problem.n_states)[s], max_states=WALK)
+        found = walk_value(problem.mdp, policy.link, policy, initial=certain(problem.n_states, s), max_states=WALK)
         if found is None:
             return None
         out[s] = found

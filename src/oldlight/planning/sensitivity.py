@@ -328,7 +328,7 @@ def _advantages(problem: ImpairedMDP) -> tuple[float, Floats]:
     H = problem.mdp.finite_horizon
     V, out = np.zeros(problem.n_states), np.empty((H, problem.n_states, problem.n_actions))
     for h in range(H - 1, -1, -1):
-        q = problem.rewards_at(h) + problem.transitions_at(h) @ V
+        q = problem.rewards_at(h) + problem.mdp.expected(V, max(h, 0))
         V = q.max(axis=1)
         out[h] = V[:, None] - q
     return float(problem.state_at_zero @ V), out

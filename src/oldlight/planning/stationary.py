@@ -24,6 +24,7 @@ from oldlight.checks import TooLarge
 from oldlight.machine import default_limit, format_bytes
 from oldlight.model.channels.automaton import ChannelAutomaton
 from oldlight.model.channels.endless import EndlessLink, endless, endless_merging_error, growing_link, grows, is_closed
+from oldlight.model.held_steps import HeldSteps, certain
 from oldlight.model.link_information import LinkInformation
 from oldlight.model.mdp import TabularMDP
 from oldlight.model.problem import ImpairedMDP
@@ -202,8 +203,8 @@ class ForeverPlan:
             )
             reach = D + silence(automaton, made.discount, LONGEST, small)
         width = max(len(self.kept) ** D, 1)
-        arrays: dict[str, NDArray[Any]] = {
-            "transitions": np.array(mdp.transitions[0]) if beyond else np.zeros((0, mdp.n_actions, 0)), "rewards": np.array(mdp.rewards[0]), "initial": np.array(problem.initial),
+        arrays: dict[str, NDArray[Any]] = _held_steps(mdp, beyond) | {
+            "rewards": np.array(mdp.rewards[0]), "initial": np.array(problem.initial),
             "number": self.number, "kept": self.kept, "numbers": np.array([D, reach, int(self.kept[self._rest()]), int(here.growing)]),
             "bounds": np.array([made.discount, self.lower, self.upper]), "blocks": np.array(blocks), "actions": made.actions,
             "roots": np.array(roots, dtype=np.int64).reshape(-1, 3), "root_actions": np.concatenate(flat),
@@ -352,6 +353,13 @@ def forever_value(
     return ForeverValue(ends[0][0], ends[1][1], len(R))
 
 
+def _held_steps(mdp: TabularMDP, needed: bool) -> dict[str, NDArray[Any]]:
+    """The transitions as the policy's arrays, without a step axis; none where no law is counted along."""
+    if not needed:
+        return {"transitions": np.zeros((0, mdp.n_actions, 0))}
+    return HeldSteps.of(mdp).to_arrays() if mdp.sparse else {"transitions": np.array(mdp.transitions[0])}
+
+
 def _asked(problem: ImpairedMDP, policy: StationaryPolicy, info: LinkInformation, wait: int) -> list[tuple[int, float]]:
     if info.t is None and len(info.queue) < problem.actuation:
         return [(problem.pending[len(info.queue)], 1.0)]
@@ -374,7 +382,7 @@ class ForeverQ:
         queue, n, D = known.queue, policy.nodes.get(known.node, -1), policy.depth
         mdp = problem.mdp
         R, u = mdp.rewards[0], made.discount
-        b = problem.initial if known.t is None else np.eye(problem.n_states)[known.state]
+        b = problem.initial if known.t is None or known.state is None else certain(problem.n_states, known.state)
         beyond = max(len(queue) - D, 0)
         for a in queue[:beyond]:
             b = mdp.advanced(b, 0, a)

@@ -19,6 +19,7 @@ import numpy as np
 
 from oldlight.model.age_layers import Layers
 from oldlight.model.channels.automaton import NOTHING_NEWER
+from oldlight.model.held_steps import certain
 from oldlight.planning.ages import AgeTables, Floats, Plant
 from oldlight.planning.search import flat_link
 
@@ -59,9 +60,10 @@ def value_by_start(tables: AgeTables) -> Floats | None:
     """The same from each first state that can be, 0 from the others; None where the first state may be unknown at time 0."""
     if any(age == NOTHING_NEWER for _, _, age in tables.layers.start):
         return None
-    states = np.eye(tables.layers.n_states)
-    likely = tables.plant.initial > 0
-    return np.array([value_of_actions(tables, at) if p else 0.0 for at, p in zip(states, likely, strict=True)])
+    out = np.zeros(tables.layers.n_states)
+    for s in np.flatnonzero(tables.plant.initial > 0).tolist():
+        out[s] = value_of_actions(tables, certain(len(out), s))
+    return out
 
 
 def _room(layers: Layers, h: int) -> tuple[Any, Any]:

@@ -24,7 +24,8 @@ import re
 import shutil
 import tempfile
 import unicodedata
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from functools import partial
 from html import escape
 from importlib import resources
 from pathlib import Path
@@ -56,7 +57,9 @@ class Page:
         self._blocks: list[str] = []
         self._contents: list[tuple[int, str, str]] = []  # level, anchor, title
         self._anchors: set[str] = {"content"}
-        self._files: dict[str, bytes] = {}  # path under `figures` -> contents
+        self._files: dict[
+            str, Callable[[], bytes]
+        ] = {}  # path under `figures` -> what makes its contents, when the page is written
         self._figures = 0
         self._charts = 0
 
@@ -88,7 +91,7 @@ class Page:
         file = anchor.removeprefix("fig-")
         drawing = what.draw() if isinstance(what, Diagram) else to_matplotlib(what, titled=False)
         svg = picture(drawing, "svg", file)
-        self._files |= {f"{file}.svg": svg, f"{file}.pdf": picture(drawing, "pdf", file)}
+        self._files |= {f"{file}.svg": lambda: svg, f"{file}.pdf": partial(picture, drawing, "pdf", file)}
         self._figures += 1
         still = inline_svg(svg, f"{anchor}-drawing")
         if isinstance(what, Diagram):
@@ -162,12 +165,10 @@ class Page:
         except OSError as error:
             raise _unwritten(target, error) from None
         try:
-            for name, data in {
-                **{f"{FIGURES}/{name}": data for name, data in self._files.items()},
-                target.name: text,
-            }.items():
+            contents = {f"{FIGURES}/{name}": make for name, make in self._files.items()} | {target.name: lambda: text}
+            for name, make in contents.items():
                 (made / name).parent.mkdir(exist_ok=True)
-                checks.write_file(made / name, lambda stream, data=data: stream.write(data))  # type: ignore[misc]
+                checks.write_file(made / name, lambda stream, make=make: stream.write(make()))  # type: ignore[misc]
             if self._files:
                 (target.parent / FIGURES).mkdir(exist_ok=True)
             for name in self._files:

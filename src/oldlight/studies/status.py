@@ -171,7 +171,8 @@ def status(folder: str | os.PathLike[str]) -> StudyStatus:
     about = store.read_study(place)
     jobs = {heading["id"]: heading for heading in about["cells"]}
     at_work = store.read_json(place / "running" / "running.json") if somebody_at_work(place) else None
-    running = {entry["id"]: entry for entry in (at_work or {}).get("cells", ())}
+    entries = at_work["cells"] if store.has(at_work, cells=list) else ()
+    running = {entry["id"]: entry for entry in entries if store.has(entry, id=str, episodes=int, seconds=float)}
     versions: Counter[str] = Counter()
     damaged: list[str] = []
     seconds, done = 0.0, set()
@@ -215,7 +216,9 @@ def name_of(heading: dict[str, Any]) -> str:
 
 def _failure(place: Path, id: str, heading: dict[str, Any]) -> Failure:
     path = store.failed_file(place, id)
-    record = store.read_json(path) or {"error": "its record is damaged", "traceback": "", "when": ""}
+    record = store.read_json(path)
+    if not store.has(record, error=str, traceback=str, when=str):
+        record = {"error": "its record is damaged", "traceback": "", "when": ""}
     return Failure(id, name_of(heading), record["error"], record["traceback"], record["when"], str(path))
 
 

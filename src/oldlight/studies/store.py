@@ -23,7 +23,7 @@ import warnings
 from collections.abc import Iterator, Mapping
 from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeGuard
 
 import oldlight
 from oldlight import checks, files
@@ -153,17 +153,30 @@ def read_study(folder: Path) -> dict[str, Any]:
             f"{folder}: its study.json is of format {found.get('format')!r}, this oldlight reads format {FORMAT}; use the "
             "version that wrote it, or run the study into another folder"
         )
-    study, jobs = found.get("study"), found.get("cells")
-    if not (isinstance(study, dict) and isinstance(jobs, list) and all(map(_named, jobs))):
-        raise ValueError(f"{folder} is not a folder of results: its study.json names its jobs wrongly; {again}")
+    for what, is_right in (("study", _described), ("cells", _named)):
+        if not is_right(found.get(what)):
+            raise ValueError(
+                f'{folder} is not a folder of results: "{what}" in its study.json is not as it was written; {again}'
+            )
     return found
 
 
-def _named(job: Any) -> bool:
-    """Has an entry of study.json what names a job? Its id is the name of a file, not a path."""
-    if not isinstance(job, dict) or not all(isinstance(job.get(key), str) for key in NAMES):
+def has(record: Any, **kinds: Any) -> TypeGuard[dict[str, Any]]:
+    """Is a record, as it was read, a dictionary with values of these kinds?"""
+    return isinstance(record, dict) and all(isinstance(record.get(key), kind) for key, kind in kinds.items())
+
+
+def _described(study: Any) -> bool:
+    """Is this what `Study.data` writes?"""
+    if not has(study, name=str, file=str | None, blocks=list) or not isinstance(study.get("code", []), list):
         return False
-    return bool(job["id"].isalnum())
+    return all(has(block, name=str) for block in study["blocks"])
+
+
+def _named(jobs: Any) -> bool:
+    """Is this a list of jobs? The id of one is the name of a file, not a path."""
+    kinds = dict.fromkeys(NAMES, str) | {"replicate": int, "episodes": int}
+    return isinstance(jobs, list) and all(has(job, **kinds) and job["id"].isalnum() for job in jobs)
 
 
 def results(folder: str | os.PathLike[str]) -> Results:

@@ -13,6 +13,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from oldlight.model.held_steps import certain
 from oldlight.model.link_information import LinkInformation, PolicyOfNodes
 from oldlight.model.mdp import TabularMDP
 from oldlight.model.problem import ImpairedMDP
@@ -57,7 +58,7 @@ class BeliefPlan(PolicyOfNodes):
         found = self._beliefs.get(key)
         if found is None:
             if not info.queue:
-                found = self.problem.initial if info.state is None else np.eye(self.problem.n_states)[info.state]
+                found = self.problem.initial if info.state is None else certain(self.problem.n_states, info.state)
             else:
                 before = self.belief(info._replace(h=info.h - 1, queue=info.queue[:-1]))
                 found = self.mdp.advanced(before, info.h - 1, info.queue[-1])

@@ -67,7 +67,7 @@ class _GroupWalk:
         """Which actions the group takes, each with the weights of the states that take it."""
         n, t, queue = key
         name, out = self.link.nodes[n], {}  # type: Any, dict[int, Floats]
-        states = [None] if t < 0 else np.flatnonzero(weight > 0).tolist()
+        states: list[Any] = [None] if t < 0 else np.flatnonzero(weight > 0).tolist()
         self.asked += len(states)
         if t >= 0 and self._at_once and h >= self.problem.actuation:
             return self._split(LinkInformation(h, name, t, states[0], queue), states, weight)

@@ -7,7 +7,7 @@ measured of it, where it loses and by how much, is in docs/learning_suites.md; n
 
 from __future__ import annotations
 
-from typing import Literal
+from typing import Any, Literal
 
 from oldlight.learners.link_learner import LinkLearner
 
@@ -21,7 +21,7 @@ def default(
     rewards: Literal["known", "estimated"] = "known",
     hidden_steps: int = 0,
     tolerance: float = 1e-3,
-) -> LinkLearner:
+) -> Any:
     """The learner to begin with, behind any link; see the module's text for what is known of it.
 
     Parameters

@@ -194,3 +194,19 @@ def test_every_kernel_is_compiled_by_the_one_decorator() -> None:
     for path in KERNELS.glob("*.py"):
         if path.name != "cache.py":
             assert "njit" not in path.read_text(encoding="utf-8"), path.name
+
+
+def test_a_function_that_borrows_arrays_may_not_return_one(package: Path) -> None:
+    """It counts no references, so its caller would free what it never owned: refused when it is compiled."""
+    (package / "caller.py").write_text(
+        "from oldlight.kernels.cache import borrowing\n\n\n@borrowing\ndef first(x):\n    return x[0]\n\n\n"
+        "@borrowing\ndef part(x):\n    return x[1:], 1\n",
+        encoding="utf-8",
+    )
+    script = (
+        "import numpy as np\nfrom oldlight.kernels.caller import first, part\nprint(first(np.arange(3.0)))\n"
+        "try:\n    part(np.arange(3.0))\nexcept TypeError as error:\n    print(error)\n"
+    )
+    words, _ = run(package, script)
+    assert words[0] == "0.0"
+    assert "borrows its arrays and returns one" in " ".join(words)

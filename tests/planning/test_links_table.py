@@ -11,7 +11,7 @@ import pytest
 import oldlight as ol
 from oldlight.model.channels.capped_link import capped, probability_older
 from oldlight.model.channels.hidden import merging_error
-from oldlight.planning import heuristics
+from oldlight.planning import heuristics, link_plan
 from oldlight.planning.link_plan import LinkPlan
 from oldlight.planning.search import AgeSearch
 from test_links_public import LINKS, process
@@ -170,6 +170,7 @@ def test_interrupted_plans_hold_what_is_certified(monkeypatch: pytest.MonkeyPatc
         raise KeyboardInterrupt
 
     monkeypatch.setattr(AgeSearch, "_close", interrupted)
+    monkeypatch.setattr(link_plan, "AT_ONCE", 0)  # so small a plan is made at once otherwise
     with pytest.raises(KeyboardInterrupt) as late:
         ol.solve(problem)
     monkeypatch.undo()

@@ -66,7 +66,7 @@ def test_settling_that_is_stopped_leaves_bounds(monkeypatch: pytest.MonkeyPatch)
         assert stopped.lower <= exact.lower + TOLERANCE
         assert exact.lower <= stopped.upper + TOLERANCE
         assert not isinstance(stopped.search, SettledSearch)
-    monkeypatch.setattr(link_plan, "VERY_FEW", 0)  # after a first try
+    monkeypatch.setattr(link_plan, "AT_ONCE", 0)  # after a first try
     monkeypatch.setattr(link_plan, "FEWEST_OPTIONS", 1)
     for link in links(3, 6):
         late = plan_link(mdp, link.automaton(6))

@@ -10,6 +10,9 @@ compiled, and for that numba loads the rest by itself.
 
 Where no folder can be written, or the disk is full, the loops are compiled in memory, in every process anew, and one warning says so.
 
+**References.** numba counts the references to an array wherever a function takes it, makes a slice of it or ends: two calls for each array of a named
+tuple, which is more than a short function does. A function that makes no array and returns none needs no counts: `borrowing` compiles it without.
+
 Every file begins with the SHA-256 digest of the rest of it, and holds the key that it was written for. A file that is empty, cut off, damaged, of
 another version, or another process's code under the same name (two that compile one function for two signatures at once) counts as absent:
 the loop is compiled and the file written again. So damaged machine code is never run.
@@ -98,6 +101,25 @@ class _CompiledBefore(FunctionCache):
             return self._load_overload(sig, target_context)
 
 
+class _Borrowing(_CompiledBefore):
+    """The same for functions without reference counts, which may not return an array: whoever called would give back what was never taken."""
+
+    def save_overload(self, sig, data):
+        if _holds_array(data.signature.return_type):
+            raise TypeError(f"{self._name} borrows its arrays and returns one; use @compiled")
+        super().save_overload(sig, data)
+
+
+def _holds_array(kind):
+    parts = kind if isinstance(kind, nb.types.BaseTuple) else ()
+    return isinstance(kind, nb.types.Array) or any(_holds_array(part) for part in parts)
+
+
+def borrowing(function=None, **options):
+    """`compiled` for a function that makes no array and returns none: without reference counts; see the module's text."""
+    return compiled(function, _nrt=False, **options)
+
+
 class InAThread(threading.Thread):
     """compile(signature), in a thread of its own; see the module's text. `wait` for it in the main thread.
 
@@ -157,7 +179,7 @@ def compiled(function=None, **options):
     loop = nb.njit(nogil=True, **options)(function)
     if hasattr(loop, "enable_caching"):  # not with NUMBA_DISABLE_JIT=1
         try:
-            loop._cache = _CompiledBefore(function)
+            loop._cache = (_CompiledBefore if options.get("_nrt", True) else _Borrowing)(function)
         except RuntimeError:  # numba's way to say that no folder can be written
             _warn()
         loop.compile = partial(_compile, loop.compile)

@@ -2,10 +2,10 @@
 
 import numpy as np
 
-from oldlight.kernels.cache import compiled
+from oldlight.kernels.cache import borrowing, compiled
 from oldlight.kernels.settling import ACT, CEILING, DONE, HELD, HIGH, NO, pushed, search
 
-_inner = compiled(error_model="numpy")
+_inner = borrowing(error_model="numpy")
 
 
 @compiled(error_model="numpy")

@@ -16,7 +16,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from oldlight.kernels.cache import compiled
+from oldlight.kernels.cache import borrowing, compiled
 
 # columns of Graph.whole
 BLOCK, CODE, STATE, BELIEF, BELIEF_SIZE, OPTION, CHOSEN, LOW_ACTION, KNOWN, TURN = range(10)
@@ -26,7 +26,7 @@ ACTION, FROM, TO, NEXT_OPTION = range(4)  # columns of Graph.option
 STATES, OPTIONS, EDGES, BELIEFS, EXPANDED, OPENED = range(6)  # places of Graph.count
 UNKNOWN = -1
 ROUND = 2.0**46
-_inner = compiled(error_model="numpy")
+_inner = borrowing(error_model="numpy")
 
 
 class Process(NamedTuple):
@@ -196,7 +196,7 @@ def _make(process, link, tables, graph, place, slot, mass, support, n):
     return i
 
 
-@_inner
+@compiled(error_model="numpy")
 def enter(process, link, tables, graph, place, law, support, n):
     """The number of the state place = (block, code, s), made if need be."""
     slot, i = find_slot(graph, place, law, support, n)
@@ -369,7 +369,7 @@ def room(process, link, graph, block):
     )
 
 
-@_inner
+@compiled(error_model="numpy")
 def rehash(graph):
     """Fill a new, empty table of slots."""
     S = 1

@@ -5,7 +5,7 @@ from typing import NamedTuple
 import numpy as np
 
 from oldlight.kernels import settling
-from oldlight.kernels.cache import compiled
+from oldlight.kernels.cache import borrowing, compiled
 from oldlight.kernels.graph import (
     ACTION,
     BELIEF,
@@ -34,7 +34,7 @@ from oldlight.kernels.graph import (
 
 DONE, GROW, PAUSE = settling.DONE, settling.GROW, settling.PAUSE
 ASKED, ASKED_CLOSED = 1, 2  # Graph.whole[:, KNOWN]: every action is bounded; bounded again after the state was closed
-_inner = compiled(error_model="numpy")
+_inner = borrowing(error_model="numpy")
 
 
 class Limits(NamedTuple):
@@ -165,7 +165,7 @@ def _others(process, graph, i, a):
     return best
 
 
-@_inner
+@compiled(error_model="numpy")
 def _close_law(process, link, tables, graph, settled, i, enough, limits):
     """Close a law between settled corners (`oldlight.kernels.settling`), or bring its upper bound below `enough`."""
     row = graph.whole[i]
@@ -183,7 +183,7 @@ def _close_law(process, link, tables, graph, settled, i, enough, limits):
     return status
 
 
-@_inner
+@compiled(error_model="numpy")
 def close(process, link, tables, graph, scratch, settled, start, limits):
     """Depth first from the start: at each state follow the action with the highest upper bound until no other can beat it.
 

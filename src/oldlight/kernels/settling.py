@@ -12,7 +12,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from oldlight.kernels.cache import compiled
+from oldlight.kernels.cache import borrowing
 from oldlight.kernels.graph import (
     BELIEF,
     BELIEF_SIZE,
@@ -42,8 +42,8 @@ CUTOFF, HIGH, HELD, OLD_HIGH, OLD_HELD, SUM_HIGH, SUM_HELD = range(
 NODE, QUEUE, ACT, OLD_ACT, PENDING, TICK, NUMBER, SLOT = range(8)  # columns of Settled.whole[h]; then what was tried
 TRIED = 8
 NO = -np.inf
-_inner = compiled(error_model="numpy", fastmath={"contract", "reassoc"})
-_short = compiled(
+_inner = borrowing(error_model="numpy", fastmath={"contract", "reassoc"})
+_short = borrowing(
     error_model="numpy", fastmath={"contract", "reassoc"}, forceinline=True
 )  # a call would copy all the arrays
 

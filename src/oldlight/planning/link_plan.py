@@ -4,8 +4,8 @@
 2. Upper tables of depth D, the longest delay (`oldlight.planning.ages`), exact where no observation can be older than D; what their
    actions earn is the lower bound (`oldlight.planning.table_walk`).
 3. Where a gap is left, the search closes it where the policy goes (`oldlight.planning.search`); if that takes long, every corner is settled
-   last step first (`oldlight.planning.settling`), or where these are too many, tables one step deeper are made. Without a delay, or where there are
-   very few corners, settling them comes first.
+   last step first (`oldlight.planning.settling`), or where these are too many, tables one step deeper are made. Without a delay, or where an exact
+   plan is wanted and there are few corners, settling them comes first.
 
 The result is lower ≤ optimum ≤ upper, and its policy earns at least `lower`. Nodes that were merged (hidden links) widen the
 bounds by the error of merging. A plan that is interrupted holds at every moment what was certified until then.
@@ -39,7 +39,8 @@ DEEPER = 2**22  # entries up to which deeper tables are tried before a long sear
 TRIES = 20  # a search may make the tables' entries divided by this many options, or FIRST_TRY, before deeper tables are tried
 FIRST_TRY = 4_000
 ALONE = 100_000  # corners that are settled at once where there is no delay,
-VERY_FEW = 2_000  # or where there is one,
+AT_ONCE = 20_000  # or where there is one and the plan is to be exact, if that takes no more than
+LIGHT = 1e8  # operations, about 0.2 seconds: until it is done there is no plan that an interrupt could hand out,
 CORNERS = 60_000  # and after a first try up to so many,
 HEAVY = 5e9  # if expanding each of them once takes no more operations: S²·A for a law of the state
 FEWEST_OPTIONS = 100  # of that first try, or
@@ -105,9 +106,10 @@ class LinkPlan:
         layers = self._layers(self.automaton.longest if depth is None else depth)
         wanted = max(tolerance - 2 * self.error, CLOSED * magnitude(self.mdp))
         try:
-            first = layers.depth == 0 or layers.blind_size <= VERY_FEW
-            first = first and self._few_corners(layers) and self._settle(layers, wanted, left(), options, progress)
-            if first:
+            exact = wanted <= CLOSED * magnitude(self.mdp)
+            light = layers.blind_size <= AT_ONCE and self._operations(layers) <= LIGHT
+            at_once = (layers.depth == 0 or (exact and light)) and self._few_corners(layers)
+            if at_once and self._settle(layers, wanted, left(), options, progress):
                 return self
             self._first(layers, progress)
             while self._upper - self._lower > wanted and layers.searched and left() > 0 and options != 0:
@@ -115,7 +117,7 @@ class LinkPlan:
                     break
                 made, need = self._tables(layers, True, progress)
                 deeper = None if depth is not None else self._deeper(layers.depth)
-                settled = layers.blind_size > VERY_FEW and layers.depth > 0 and self._few_corners(layers)
+                settled = not at_once and layers.depth > 0 and self._few_corners(layers)
                 found = AgeSearch(made, self.limit - need)
                 try:
                     limits = [] if deeper is None else [max(FIRST_TRY, layers.size // TRIES)]
@@ -146,10 +148,14 @@ class LinkPlan:
 
     def _few_corners(self, layers: Layers) -> bool:
         """Is settling every corner (`oldlight.planning.settling`) cheap enough to be tried?"""
-        S, A = layers.n_states, layers.n_actions
-        most = CORNERS if layers.depth else ALONE
-        few = layers.searched and layers.blind_size <= most and layers.blind_size * S * S * A <= HEAVY
+        A, most = layers.n_actions, CORNERS if layers.depth else ALONE
+        few = layers.searched and layers.blind_size <= most and self._operations(layers) <= HEAVY
         return few and self.bytes_of(layers, kept=True) + 8 * layers.blind_size * (A + 2) <= self.limit
+
+    @staticmethod
+    def _operations(layers: Layers) -> int:
+        """Of expanding every corner once."""
+        return layers.blind_size * layers.n_states**2 * layers.n_actions
 
     def _settle(
         self,

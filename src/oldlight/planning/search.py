@@ -129,7 +129,7 @@ class AgeSearch:
         sizes = {"whole": n, "real": n, "q": n, "option": n, "gain": n, "child": edges, "probability": edges}
         laws = max(edges, n * min(self.tables.layers.n_states, WIDE))
         sizes |= {"place": laws, "mass": laws}
-        slots = 1 << (4 * n - 1).bit_length()
+        slots = 1 << (2 * n - 1).bit_length()
         need = 8 * (n * (kernels.WHOLE + 2 + g.q.shape[1] + 5) + 2 * edges + 2 * laws + slots)
         if len(g.whole) and need > self.max_bytes:
             return False

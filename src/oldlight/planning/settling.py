@@ -54,7 +54,7 @@ class SettledSearch(AgeSearch):
 
     def __post_init__(self) -> None:
         tables = self.tables.allocate()
-        self._arrange(max(FEWEST, 4 * tables.layers.blind_size))
+        self._arrange(max(FEWEST, tables.layers.blind_size))
         self._settled = self._corners(True)
         if self.cap is not None:
             self._settled.cap[: len(self.cap)] = self.cap

@@ -63,8 +63,10 @@ fuzz: $(VENV)/.dev
 notebooks: $(VENV)/.notebooks
 	$(BIN)/python docs/scripts/notebooks.py --run
 
-test-minimum: .venv-minimum/.done  # compiled code of its own: another numba would overwrite that of .venv
-	NUMBA_CACHE_DIR=$(CURDIR)/.venv-minimum/compiled .venv-minimum/bin/python -m pytest $(CORES) $(MINIMUM_TESTS)
+test-minimum: export NUMBA_CACHE_DIR = $(CURDIR)/.venv-minimum/compiled  # its own: another numba would overwrite the code of .venv
+test-minimum: .venv-minimum/.done
+	.venv-minimum/bin/oldlight compile
+	.venv-minimum/bin/python -m pytest $(CORES) $(MINIMUM_TESTS)
 
 check: lint docs test
 	$(MAKE) fuzz SECONDS=20

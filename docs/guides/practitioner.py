@@ -45,7 +45,7 @@ def main(out: Path) -> None:
 
         model = PPO("MlpPolicy", chain, n_steps=256, seed=1).learn(1000)
     lake = ImpairedObservation(gym.make("FrozenLake-v1", max_episode_steps=20), "constant:1")
-    returns = learn_in(lake, ol.learners.DelayedUCBVI(pooled=True), 1000, seed=1)
+    returns = learn_in(lake, ol.learners.default(), 1000, seed=1)
     value = ol.solve(ol.ImpairedMDP(ol.TabularMDP.from_gymnasium("FrozenLake-v1", 20), ol.ConstantDelay(1))).value
     print(f"FrozenLake: the last 500 episodes earned {returns[-500:].mean():.3f}, the optimum is {value:.3f}")
 

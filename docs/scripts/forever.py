@@ -1,4 +1,4 @@
-"""Draws what planning for ever costs, against the number of states and against 1/(1−u): `python docs/scripts/forever.py FOLDER [--quick]`.
+"""Draws what planning for ever costs, against the number of states and against 1/(1−u): `python docs/scripts/forever.py FOLDER [--quick] [--only states]`.
 
 Two pictures, cost_states.png and cost_discount.png. Times are those of the processor, the shortest of several, as multiples of the first point of each
 curve: they change little when others use the machine. The smallest and largest are printed in milliseconds.
@@ -34,11 +34,11 @@ def planned(problem: ol.ImpairedMDP, tolerance: float) -> tuple[float, ol.Soluti
 
 
 def large(S: int) -> ol.TabularMDP:
-    """Three actions, three successors near the state: a sparse process without end."""
+    """Three actions, three successors anywhere: a sparse process without end that forgets where it began within a few steps."""
     rng = np.random.default_rng(0)
     A, K = 3, 3
     row = np.repeat(np.arange(S * A), K)
-    to = (row // A + rng.integers(-50, 51, len(row))) % S
+    to = rng.integers(S, size=len(row))
     P = sparse.csr_array((rng.dirichlet(np.ones(K), size=S * A).reshape(-1), (row, to)), shape=(S * A, S))
     return ol.TabularMDP(P, rng.random((S, A)), horizon=None, discount=0.99)
 
@@ -61,28 +61,40 @@ def drawn(curves: dict[str, tuple[Any, list[float]]], xlabel: str, slope: bool, 
     figure.savefig(path, dpi=140)
 
 
+def against_discount(folder: Path) -> None:
+    chain = ol.instances.sensing_chain(0.8, n_actions=3)
+    curves: dict[str, tuple[Any, list[float]]] = {}
+    for link in LINKS:
+        times, sweeps = [], []
+        for u in DISCOUNTS:
+            plant = ol.TabularMDP(chain.transitions[0], chain.rewards[0], horizon=None, discount=u)
+            seconds, found = planned(ol.ImpairedMDP(plant, link), 1e-6 / (1 - u))
+            times.append(seconds)
+            sweeps.append(found.work.sweeps)
+        print(link, "sweeps", sweeps)
+        curves[link] = [1 / (1 - u) for u in DISCOUNTS], times
+    drawn(curves, "1/(1 − u)", False, folder / "cost_discount.png")
+
+
+def against_states(folder: Path, sizes: tuple[int, ...]) -> None:
+    curves: dict[str, tuple[Any, list[float]]] = {}
+    for d in (0, 1, 2):
+        made = [planned(ol.ImpairedMDP(large(S), ol.ConstantDelay(d)), 1e-4) for S in sizes]
+        print("delay", d, "sweeps", [found.work.sweeps for _, found in made])
+        curves[f"delay {d}"] = sizes, [seconds for seconds, _ in made]
+    drawn(curves, "states S (A = 3, 3 successors, u = 0.99)", True, folder / "cost_states.png")
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("folder", type=Path)
     parser.add_argument("--quick", action="store_true", help="up to 10,000 states")
+    parser.add_argument("--only", choices=("states", "discount"), help="one of the two pictures")
     given = parser.parse_args()
-    chain = ol.instances.sensing_chain(0.8, n_actions=3)
-    plants = [
-        ol.TabularMDP(chain.transitions[0], chain.rewards[0], horizon=None, discount=u)
-        for u in (*DISCOUNTS[:1], *DISCOUNTS)
-    ]
-    curves: dict[str, tuple[Any, list[float]]] = {}
-    for link in LINKS:
-        made = [planned(ol.ImpairedMDP(plant, link), 1e-6 / (1 - plant.discount)) for plant in plants][1:]  # type: ignore[operator]
-        print(link, "sweeps", [found.work.sweeps for _, found in made])
-        curves[link] = [1 / (1 - u) for u in DISCOUNTS], [seconds for seconds, _ in made]
-    drawn(curves, "1/(1 − u)", False, given.folder / "cost_discount.png")
-    sizes = SIZES[:3] if given.quick else SIZES
-    curves = {}
-    for link in ("constant:0", "constant:1", "constant:2"):
-        times = [planned(ol.ImpairedMDP(large(S), link), 1e-4)[0] for S in sizes]
-        curves[link.replace(":", " delay ")] = sizes, times
-    drawn(curves, "states S (A = 3, 3 successors, u = 0.99)", True, given.folder / "cost_states.png")
+    if given.only != "states":
+        against_discount(given.folder)
+    if given.only != "discount":
+        against_states(given.folder, SIZES[:3] if given.quick else SIZES)
 
 
 if __name__ == "__main__":

@@ -1,4 +1,4 @@
-"""The worst case of counts that are shared until a test says otherwise: `LinkLearner(pooled="auto")` on a process whose steps differ by ε.
+"""The worst case of counts that are shared until a test says otherwise: `default()` on a process whose steps differ by ε.
 
     python docs/scripts/pooling.py [EPISODES] [SEEDS]
 
@@ -15,7 +15,7 @@ import sys
 import numpy as np
 
 import oldlight as ol
-from oldlight.learners import LinkLearner, learn
+from oldlight.learners import default, learn
 
 
 def alternating(eps: float, horizon: int = 10) -> ol.TabularMDP:
@@ -36,7 +36,7 @@ def main(episodes: int, seeds: int) -> None:
         split = []
         for seed in range(seeds):
             for pooled in ("auto", False):
-                learner = LinkLearner(pooled=pooled)  # type: ignore[arg-type]
+                learner = default(pooled=pooled)  # type: ignore[arg-type]
                 run = learn(problem, learner, episodes, seed=seed, every=10, progress=False)
                 regret[pooled].append(float(run.regret[-1]))
                 if pooled == "auto":

@@ -2,7 +2,7 @@
 
     python docs/scripts/tune.py [--quick] [LEARNER ...]
 
-Five processes: two that are easy to explore (a dense random one, slippery FrozenLake) and three that are not (RiverSwim: the
+Five processes of the tuning suite: two that are easy to explore (a dense random one, slippery FrozenLake) and three that are not (RiverSwim: the
 reward is upstream of a current; a grid and a ring of twenty places with one that pays). Constant delays 0 and 2, cold start,
 10,000 episodes, 2 seeds, one grid of constants for every learner. Algorithm 1 as the paper prints it learns the delay law too,
 so for it there are stochastic delays as well (Bernoulli interarrivals, P(Δ = 0) = 0.8 and 0.4). The score of a
@@ -18,12 +18,16 @@ from collections.abc import Callable, Sequence
 from concurrent.futures import ProcessPoolExecutor
 from functools import partial
 from multiprocessing import get_context
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 
 import oldlight as ol
 from oldlight.learners import learn
+
+sys.path.insert(0, str(Path(__file__).parents[1] / "studies"))
+import tuning_processes
 
 GRID = (0.002, 0.005, 0.01, 0.02, 0.05, 0.1)
 ALGORITHM_1 = "DelayedUCBVI, Hoeffding, law estimated, clip H"
@@ -45,55 +49,14 @@ LEARNERS: dict[str, Callable[..., Any]] = {
 }
 
 
-def river_swim(horizon: int = 15) -> ol.TabularMDP:
-    """Strehl and Littman's six states (An analysis of model-based Interval Estimation for Markov Decision Processes,
-    https://doi.org/10.1016/j.jcss.2007.08.009): left is sure and pays a little at the mouth; right fights the current."""
-    S = 6
-    P, r = np.zeros((S, 2, S)), np.zeros((S, 2))
-    for s in range(S):
-        P[s, 0, max(s - 1, 0)] = 1.0
-        P[s, 1, min(s + 1, S - 1)] += 0.6 if s in (0, S - 1) else 0.35
-        P[s, 1, s] += 0.4 if s == 0 else 0.6 if s < S - 1 else 0.0
-        P[s, 1, max(s - 1, 0)] += 1.0 - P[s, 1].sum()
-    r[0, 0], r[S - 1, 1] = 0.05, 1.0
-    return ol.TabularMDP(P, r, horizon=horizon, initial=np.eye(S)[0])
-
-
-def places(moves: list[list[int]], goal: int, horizon: int = 10) -> ol.TabularMDP:
-    """moves[s][a] is reached with probability 0.8, else one stays; being at `goal` pays 1; the start is uniform."""
-    S, A = len(moves), len(moves[0])
-    P, r = np.zeros((S, A, S)), np.zeros((S, A))
-    for s in range(S):
-        for a in range(A):
-            P[s, a, moves[s][a]] += 0.8
-            P[s, a, s] += 0.2
-    r[goal] = 1.0
-    return ol.TabularMDP(P, r, horizon=horizon)
-
-
-def grid(width: int = 5, height: int = 4) -> ol.TabularMDP:
-    """North, east, south, west or stay; the last place but one in the first row pays."""
-
-    def at(x: int, y: int) -> int:
-        return min(max(y, 0), height - 1) * width + min(max(x, 0), width - 1)
-
-    steps = ((0, -1), (1, 0), (0, 1), (-1, 0), (0, 0))
-    return places([[at(x + i, y + j) for i, j in steps] for y in range(height) for x in range(width)], width - 2)
-
-
-def ring(n: int = 20) -> ol.TabularMDP:
-    """One or two places on or back, or stay."""
-    return places([[(s + k) % n for k in (1, 2, -1, -2, 0)] for s in range(n)], 7)
-
-
 def processes() -> dict[str, ol.TabularMDP]:
-    rng = np.random.default_rng(77)
+    """Five of the tuning suite's."""
     return {
-        "dense": ol.TabularMDP(rng.dirichlet(0.3 * np.ones(6), size=(6, 3)), rng.random((6, 3)), horizon=6),
-        "FrozenLake": ol.TabularMDP.from_gymnasium("FrozenLake-v1", 20),
-        "RiverSwim": river_swim(),
-        "grid": grid(),
-        "ring": ring(),
+        "dense": tuning_processes.dirichlet_dense(),
+        "FrozenLake": tuning_processes.frozen_lake(),
+        "RiverSwim": tuning_processes.river_swim(),
+        "grid": tuning_processes.open_grid(),
+        "ring": tuning_processes.ring(),
     }
 
 

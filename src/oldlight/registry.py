@@ -127,11 +127,12 @@ def learner_names() -> list[str]:
 
 
 def learner_maker(name: str) -> Callable[..., Any]:
-    """What makes the learner of this name: a class of `oldlight.learners`, or what `module:name` stands for."""
+    """What makes the learner of this name: a class of `oldlight.learners`, "default", or what `module:name` stands for."""
     from oldlight import learners
 
-    known = {name: getattr(learners, name) for name in learner_names()}
+    known: dict[str, Any] = {name: getattr(learners, name) for name in learner_names()}
     bases = (learners.Learner, *known.values())
+    known["default"] = learners.default
     return known.get(name) or resolve(name, f"unknown learner {name!r}{nearest(name, known)}", bases)
 
 

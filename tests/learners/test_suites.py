@@ -70,7 +70,8 @@ def test_every_learner_is_a_rival_pooled_and_not_at_three_constants(name: str) -
     from oldlight.registry import learner_names, learner_of
 
     assert {row["name"] for row in rows} >= set(learner_names())
-    for key in {row["name"] for row in rows}:
+    assert all(block.get("learners", text["learners"])[0]["name"] == "default" for block in text["blocks"])
+    for key in {row["name"] for row in rows} - {"default"}:
         mine = [row for row in rows if row["name"] == key]
         options = inspect.signature(type(learner_of(key))).parameters
         for pooled in [False, True] if "pooled" in options else [False]:

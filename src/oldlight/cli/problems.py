@@ -218,7 +218,7 @@ def learn(
     *,
     channel: Channel = "none",
     warm: Warm = False,
-    learner: Annotated[list[str], typer.Option("--learner", "-l", help="A name of `oldlight list` or module:Class; several for a comparison.")] = ["DelayedUCBVI"],  # noqa: B006
+    learner: Annotated[list[str], typer.Option("--learner", "-l", help="A name of `oldlight list` or module:Class; several for a comparison.")] = ["default"],  # noqa: B006
     option: Annotated[list[str], typer.Option("--option", "-o", help="key=value for every learner that has it, e.g. -o pooled=true -o c=0.05")] = [],  # noqa: B006
     episodes: Episodes = 2_000,
     seeds: Annotated[int, typer.Option(min=1, help="How many runs; the unit of the ± below.")] = 3,
@@ -366,7 +366,7 @@ def list_() -> None:
     parts = {
         "processes": [(name, arguments(make), first_line(make)) for name, make in words.INSTANCES.items()],
         "channels": [(f"{kind}:{form}" if form else kind, "", words.MEANING[kind]) for kind, form in words.FORMS.items()],
-        "learners": [(n, arguments(getattr(learners, n)), first_line(getattr(learners, n))) for n in words.learner_names()],
+        "learners": [(n, arguments(getattr(learners, n)), first_line(getattr(learners, n))) for n in ("default", *words.learner_names())],
         "environments of Gymnasium": [(f"oldlight/{name}-v0", "", f"oldlight.instances.{f}" if f else "any process: mdp=") for name, f in NAMES.items()],
         "policies": [(name, "", first_line(words.policy_maker(name))) for name in words.POLICIES],
     }  # fmt: skip

@@ -44,11 +44,18 @@ class LearntPolicy(PolicyOfNodes):
 
     def action(self, info: Any) -> int:
         """The action at `info`."""
+        return self.plan(self._known(info))
+
+    def actions_at(self, info: Any, states: list[int]) -> list[int]:
+        """The action at `info` for each newest visible state instead of its own."""
+        return self.plan.actions_at(self._known(info), states)
+
+    def _known(self, info: Any) -> LinkInformation:
+        """`info` with the plan's own node."""
         if self.ages is not None:
-            known = LinkInformation(info.h, self.ages.node(info.h, info.t), info.t, info.state, tuple(info.queue))
-        else:
-            known = self.plan.of_node(info) if isinstance(info, Information) else info
-        return self.plan(known)
+            return LinkInformation(info.h, self.ages.node(info.h, info.t), info.t, info.state, tuple(info.queue))
+        known: LinkInformation = self.plan.of_node(info) if isinstance(info, Information) else info
+        return known
 
     def probabilities(self, info: Any) -> Floats:
         return np.asarray(np.eye(self.sizes[2])[self.action(info)])

@@ -18,8 +18,9 @@ waiting has a memory of its own, it is the best that the age alone can tell. Whi
     Π_t DM(N_t(s, a, ·)) / Π_s2 p(s2)^{N(s, a, s2)},      DM(n) the probability of these draws under a law from a Dirichlet with parameters 1/S,
 
 is a martingale that begins at 1, whatever decides when the pair is visited. At the largest likelihood, p = p̂, it is smaller still, so that by Ville's
-inequality it ever exceeds S·A/γ for one of the S·A pairs with probability at most γ. A pair whose ratio exceeds that is split: from then on each of its steps
-has its own counts. A difference that is too small for the test stays: see docs/learning.md for what that can cost.
+inequality it ever exceeds 2·S·A/γ for one of the S·A pairs with probability at most γ/2. A pair whose ratio exceeds that is split: from then on each of its steps
+has its own counts. The product of the ratios of all pairs is such a martingale too, and exceeds 2/γ with probability at most γ/2: then all pairs are split at once, which is much
+sooner where all of them change. A difference that is too small for the test stays: see docs/learning.md for what that can cost.
 """
 
 from __future__ import annotations
@@ -84,7 +85,8 @@ class LinkCounts:
         """Split the pairs whose steps differ (see the module's text); was there a new one?"""
         if self.pooled != "auto":
             return False
-        found = log_evidence(self.number) > np.log(self.split.size / level)
+        evidence = log_evidence(self.number)
+        found = (evidence > np.log(2 * self.split.size / level)) | (evidence.sum() > np.log(2 / level))
         new = bool((found & ~self.split).any())
         self.split |= found
         return new

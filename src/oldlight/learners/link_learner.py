@@ -15,8 +15,8 @@ and joined by the one planner of links (`planning.link_plan`), behind a delay al
 A plan that is not exact by its tables is closed to `tolerance` times what can be earned at most; the work of that is counted in steps of the search, not by
 the clock, so that one seed gives one run on every machine. `estimate` is the value of the plan.
 
-**Rewards.** Known, or estimated from the revealed ones: the mean, plus c·√(ι/N) for "hoeffding" and "bernstein", plus n/(N + n)·(1 − mean) for "prior"; 1 where nothing
-was revealed. "posterior" takes the mean.
+**Rewards.** Known, or estimated from the revealed ones: the mean, plus c·√(ι/N) for "hoeffding" and "bernstein", plus n/(N + n)·(1 − mean) for "prior" and "best"; 1 where
+nothing was revealed. "posterior" takes the mean.
 
 **Lost observations.** A transition is counted where both of its states were revealed. With hidden_steps = n ≥ 2 stretches of up to n steps between two
 revealed states count too, by expectation–maximisation (`learners.hidden_steps`), renewed whenever the number of episodes has grown by half.
@@ -38,13 +38,13 @@ from oldlight.learners.delayed_ucbvi import rewards_in_unit_interval
 from oldlight.learners.hidden_steps import HiddenStretches
 from oldlight.learners.learnt_plan import LearntPlan, needs_nodes
 from oldlight.learners.link_counts import AgeCounts, LinkCounts
-from oldlight.learners.optimistic_model import Estimated, Optimism, drawn, optimistic, without_ties
+from oldlight.learners.optimistic_model import Estimated, Optimism, drawn, optimistic, towards_best, without_ties
 from oldlight.model.episode import Episode
 from oldlight.model.policies import Policy
 from oldlight.model.problem import ImpairedMDP
 
 Floats = NDArray[np.float64]
-KINDS = ("prior", "bernstein", "hoeffding", "posterior")
+KINDS = ("prior", "best", "bernstein", "hoeffding", "posterior")
 SELDOM = 50  # at most so many plans while the number of episodes grows by a factor e
 GROWTH = 1.5  # hidden steps are filled in again when there are so many times as many episodes
 
@@ -54,12 +54,14 @@ class LinkLearner(Learner):
 
     Parameters
     ----------
-    optimism : "prior", "bernstein", "hoeffding" or "posterior"
+    optimism : "prior", "best", "bernstein", "hoeffding" or "posterior"
         What makes it explore (`oldlight.learners.optimistic_model`).
     c : float
         Constant of the two bonuses.
     visits : float
-        Pseudo-visits n of "prior".
+        Pseudo-visits n of "prior" and "best".
+    sharpness : float
+        κ of "best": how many times as many visits the draw pretends to have.
     draws : int
         Of "posterior": rows that are drawn for each pair; it takes the one that promises most.
     pooled : bool or "auto"
@@ -86,9 +88,10 @@ class LinkLearner(Learner):
     def __init__(
         self,
         *,
-        optimism: Literal["prior", "bernstein", "hoeffding", "posterior"] = "prior",
+        optimism: Literal["prior", "best", "bernstein", "hoeffding", "posterior"] = "prior",
         c: float = 0.02,
         visits: float = 1.0,
+        sharpness: float = 3.0,
         draws: int = 1,
         pooled: bool | Literal["auto"] = False,
         law: Literal["known", "estimated"] = "known",
@@ -105,6 +108,7 @@ class LinkLearner(Learner):
             checks.whole("hidden_steps", hidden_steps, least=2)
         self.optimism, self.c, self.visits = optimism, checks.positive("c", c), checks.positive("visits", visits)
         self.draws, self.pooled, self.law, self.rewards = checks.whole("draws", draws, least=1), pooled, law, rewards
+        self.sharpness = checks.positive("sharpness", sharpness)
         self.hidden_steps, self.tolerance = hidden_steps, checks.positive("tolerance", tolerance)
 
     def acts_on_nodes(self, problem: ImpairedMDP) -> bool:
@@ -168,6 +172,8 @@ class LinkLearner(Learner):
         number, rewards = self.counts.by_step(), self._reward_estimates()
         if self.optimism == "posterior":
             return drawn(number, rewards, 1.0 / self.setting.n_states, self.draws, self.rng)
+        if self.optimism == "best":
+            return towards_best(number, rewards, self.visits, self.sharpness, self.rng)
         return optimistic(number, rewards, Optimism(self.optimism, self.c, self.setting.log_term, self.visits))
 
     def _reward_estimates(self) -> Floats:
@@ -175,7 +181,7 @@ class LinkLearner(Learner):
             return np.array(self.setting.rewards)
         N, total = self.counts.paid_times, self.counts.paid
         mean = np.where(N > 0, total / np.maximum(N, 1.0), 1.0)
-        if self.optimism == "prior":
+        if self.optimism in ("prior", "best"):
             mean = mean + self.visits / (N + self.visits) * (1.0 - mean)
         elif self.optimism != "posterior":
             mean = mean + self.c * np.sqrt(self.setting.log_term / np.maximum(N, 1.0))

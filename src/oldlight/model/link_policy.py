@@ -75,6 +75,19 @@ class LinkPolicy(PolicyOfNodes):
             a = int(self.arrays["blind_actions"][block.blind_offset // self.n_states + code])
         return int(self.arrays["kept"][a])
 
+    def actions_at(self, info: LinkInformation, states: list[int]) -> list[int]:
+        """The action at `info` for each newest visible state instead of its own: what calling would say, one by one."""
+        if info.t is None or len(info.queue) > self.depth:
+            return [self(info._replace(state=s)) for s in states]
+        if self._found is None:
+            self._found = self._index()
+        h, length, kept = info.h, len(info.queue), self.arrays["kept"]
+        place = self._keys[h][self.nodes[info.node], length]
+        code = encode(tuple(int(self.arrays["number"][a]) for a in info.queue), self._few)
+        first, width = self._blocks[h][place].offset + code, self._few**length
+        table = self.arrays["actions"][first + np.array(states) * width].tolist()
+        return [int(kept[self._found.get((h, place, code, s), a)]) for s, a in zip(states, table, strict=True)]
+
     def place(self, info: LinkInformation) -> tuple[int, int, int, Floats]:
         """(block within its time, code, state or −1, law of the state that the block is about), as `AgeSearch` names it."""
         length = len(info.queue)

@@ -40,6 +40,7 @@ class _GroupWalk:
         self.problem, self.link, self.policy, self.max_states = problem, link, policy, max_states
         self.asked = 0
         self._acts = isinstance(policy, PolicyOfNodes) and hasattr(policy, "action")  # it does not randomise
+        self._at_once = self._acts and hasattr(policy, "actions_at")
         self.rows = [link.row(n) for n in range(len(link.nodes))]
         self._laws: dict[tuple[int, tuple[int, ...]], Floats] = {}
 
@@ -66,8 +67,10 @@ class _GroupWalk:
         """Which actions the group takes, each with the weights of the states that take it."""
         n, t, queue = key
         name, out = self.link.nodes[n], {}  # type: Any, dict[int, Floats]
-        states = [None] if t < 0 else np.flatnonzero(weight > 0).tolist()
+        states: list[Any] = [None] if t < 0 else np.flatnonzero(weight > 0).tolist()
         self.asked += len(states)
+        if t >= 0 and self._at_once and h >= self.problem.actuation:
+            return self._split(LinkInformation(h, name, t, states[0], queue), states, weight)
         for s in states:
             for a, p in self._choices(LinkInformation(h, name, None if t < 0 else t, s, queue)):
                 mine = out.get(a)
@@ -78,6 +81,12 @@ class _GroupWalk:
                 else:
                     mine[s] += p * weight[s]
         return list(out.items())
+
+    def _split(self, info: LinkInformation, states: list[int], weight: Floats) -> list[tuple[int, Floats]]:
+        """The same for a policy that answers for all states of a group in one call."""
+        chosen = np.full(len(weight), -1)
+        chosen[states] = self.policy.actions_at(info, states)
+        return [(a, np.where(chosen == a, weight, 0.0)) for a in dict.fromkeys(chosen[states].tolist())]
 
     def _choices(self, info: LinkInformation) -> list[tuple[int, float]]:
         """The actions that the policy may take, each with its probability."""

@@ -78,7 +78,7 @@ def learner(given: Any, block: dict[str, Any]) -> Entry:
         raise ValueError(f"a learner needs a number of episodes, and {block['where']['episodes']} is missing")
     name, options, label = _taken_apart(given, "DelayedUCBVI")
     made = learner_of(name, **options)  # refused here, or not at all
-    own = name not in learner_names()
+    own = name not in (*learner_names(), "default")
     make = learner_maker(name)
     who: dict[str, Any] = {"name": name, "options": chosen(make, options)}
     who["constants"] = {k: v for k, v in sorted(vars(made).items()) if isinstance(v, bool | int | float | str)}

@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 
 from oldlight.kernels.augmented_q_learning import Moves, start_value, update
 from oldlight.kernels.augmented_ucbvi import count, plan, walk
-from oldlight.kernels.cache import borrowing, compiled
+from oldlight.kernels.cache import compiled
 from oldlight.kernels.episode_blocks import keep_policy, play_one, room_for_one
 
 
@@ -41,13 +41,13 @@ class Going(NamedTuple):
     changed: bool
 
 
-@borrowing
+@compiled
 def _has_room(table):
     """For all cells that one more episode can meet."""
     return table.cells.size[0] + 2 * len(table.moves) + 2 <= len(table.cells.group)
 
 
-@borrowing
+@compiled
 def _walk(episode, table):
     return walk(
         episode.states,

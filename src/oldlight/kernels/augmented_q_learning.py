@@ -6,7 +6,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from oldlight.kernels.augmented_ucbvi import NODE, ROOT, begin, last, pick, restricted
-from oldlight.kernels.cache import borrowing, compiled
+from oldlight.kernels.cache import compiled
 
 
 class Values(NamedTuple):
@@ -26,7 +26,7 @@ class Moves(NamedTuple):
     times: Any
 
 
-@borrowing
+@compiled
 def _left(shape, cells, rules, left, i):
     """The value of a cell with a state and the queue that is left after the last action."""
     H, A = len(shape.root), rules.rewards.shape[2]
@@ -36,7 +36,7 @@ def _left(shape, cells, rules, left, i):
     return min(rules.remaining[max(H - j, 0)], left[i])
 
 
-@borrowing
+@compiled
 def _weigh(shape, cells, rules, values, h, i, x):
     """Fills x with the values of the actions at cell i and time h, and returns the largest."""
     g = cells.group[i]
@@ -52,7 +52,7 @@ def _weigh(shape, cells, rules, values, h, i, x):
     return x.max()
 
 
-@borrowing
+@compiled
 def _take(shape, cells, rules, values, h, i, a, j, times, bonus, x):
     """One move from cell i to cell j, taken as one of time h: Q ← (1 − α)·Q + α·(r + V + b)."""
     g = cells.group[i]

@@ -25,7 +25,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from oldlight.kernels.cache import borrowing, compiled
+from oldlight.kernels.cache import compiled
 
 NODE, ROOT, REST = 0, 1, 2
 TIE = 1e-12
@@ -99,7 +99,7 @@ class Plan(NamedTuple):
     table: Any
 
 
-@borrowing
+@compiled
 def _meet(shape, cells, g, local):
     """The number of a cell, a new one if it was not met before."""
     place = shape.base[g] + local
@@ -115,7 +115,7 @@ def _meet(shape, cells, g, local):
     return i
 
 
-@borrowing
+@compiled
 def walk(states, actions, arrivals, rules, shape, cells, moves, path):
     """The moves of one revealed episode, those that end it first; path[h]: the cell at time h. Returns how many moves.
 
@@ -171,7 +171,7 @@ def walk(states, actions, arrivals, rules, shape, cells, moves, path):
     return n
 
 
-@borrowing
+@compiled
 def count(moves, n, path, shape, cells, counts, work):
     """Count n moves and queue what they change; has a count come to a power of two?"""
     doubled = False
@@ -200,7 +200,7 @@ def count(moves, n, path, shape, cells, counts, work):
     return doubled
 
 
-@borrowing
+@compiled
 def _queue(work, stage, row, i):
     if not work.queued[row, i]:
         work.queued[row, i] = True
@@ -208,7 +208,7 @@ def _queue(work, stage, row, i):
         work.head[stage] = i
 
 
-@borrowing
+@compiled
 def _queue_cell(shape, cells, work, i):
     """A cell at all times at which it can stand."""
     H = len(shape.root)
@@ -224,7 +224,7 @@ def _queue_cell(shape, cells, work, i):
                 _queue(work, h, h if pooled else 0, i)
 
 
-@borrowing
+@compiled
 def _queue_before(shape, cells, counts, work, h, j):
     """What depends on the value of cell j at time h (H: what is left after the last action)."""
     H = len(shape.root)
@@ -252,7 +252,7 @@ def _queue_before(shape, cells, counts, work, h, j):
                 _queue(work, H - 1, H - 1 if pooled else 0, i)
 
 
-@borrowing
+@compiled
 def _hoped(counts, i, a, v_next, H, bonus):
     """Σ p̂·V plus the bonus, for a pair that was met."""
     c, iota, bernstein = bonus
@@ -290,7 +290,7 @@ def pick(x, rng):
     return best, chosen
 
 
-@borrowing
+@compiled
 def last(shape, cells, rules, v_rest, m, wait, local, x):
     """The values of the last action, at time H − 1: what is left is the queue with that action at its end."""
     H, A = len(shape.root), len(x)
@@ -305,7 +305,7 @@ def last(shape, cells, rules, v_rest, m, wait, local, x):
         x[a] = cap if i < 0 else min(cap, v_rest[i] - paid)
 
 
-@borrowing
+@compiled
 def restricted(rules, h, x):
     """Before the first own action takes effect there is nothing to choose."""
     if h < len(rules.pending):
@@ -384,7 +384,7 @@ def plan(shape, cells, counts, rules, work, bonus, plan, rng):
     return begin(shape, cells, rules, values[0])
 
 
-@borrowing
+@compiled
 def begin(shape, cells, rules, now):
     """The value of time 0: everything that was not met is at what can be earned."""
     weights = rules.weights

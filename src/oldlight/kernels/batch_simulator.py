@@ -15,7 +15,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from oldlight.kernels.cache import borrowing, compiled
+from oldlight.kernels.cache import compiled
 from oldlight.kernels.episodes import draw, observe
 
 STATE, ACTION, SETTLES, LOST = 0, 1, 2, 3  # past
@@ -101,7 +101,7 @@ def _take(e, told, past):
         past[LOST, i, e] = told[1, e] < 0
 
 
-@borrowing
+@compiled
 def begin(who, initial, first, pending, told, model, past, agent, streams):
     """A new episode for every environment e with who[e]; initial, first: running sums of the laws of s_0 and d_0."""
     warmup = model.warmup
@@ -134,7 +134,7 @@ def begin(who, initial, first, pending, told, model, past, agent, streams):
         _hear(e, 0, A, model, past, agent)
 
 
-@borrowing
+@compiled
 def first_wrong(skip, actions, A):
     """The first environment without skip[e] whose action is none, or −1."""
     for e in range(len(skip)):
@@ -143,7 +143,7 @@ def first_wrong(skip, actions, A):
     return -1
 
 
-@borrowing
+@compiled
 def step(skip, actions, told, model, past, agent, streams, rewards, over):
     """One step of every environment e without skip[e]; fills rewards and over."""
     H, _, A = model.rewards.shape
@@ -190,7 +190,7 @@ def step(skip, actions, told, model, past, agent, streams, rewards, over):
             rewards[e] = model.rewards[w, s, a]
 
 
-@borrowing
+@compiled
 def show(S, A, warmup, ahead, past, agent, numbers, actions):
     """What each agent sees, as `oldlight.envs.observation_view` describes it: numbers[what, e], and the queue actions[e, place]."""
     places = actions.shape[1]

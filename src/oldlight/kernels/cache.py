@@ -11,8 +11,8 @@ compiled, and for that numba loads the rest by itself.
 Where no folder can be written, or the disk is full, the loops are compiled in memory, in every process anew, and one warning says so.
 
 **References.** numba counts the references to an array wherever a function takes it, makes a slice of it or ends: two calls for each array of a named
-tuple, which is more than a short function does. A function that makes no array, calls none that does and
-returns none needs no counts: `borrowing` compiles it without.
+tuple, which is more than a short function does. A function of loops, indices and slices alone, which makes no array, returns none and calls nothing that
+does (numpy's own functions of arrays do), needs no counts: `borrowing` compiles it without.
 
 Every file begins with the SHA-256 digest of the rest of it, and holds the key that it was written for. A file that is empty, cut off, damaged, of
 another version, or another process's code under the same name (two that compile one function for two signatures at once) counts as absent:

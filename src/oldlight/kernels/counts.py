@@ -8,7 +8,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from oldlight.kernels.cache import borrowing
+from oldlight.kernels.cache import compiled
 
 
 class Protocol(NamedTuple):
@@ -79,7 +79,7 @@ class Paid(NamedTuple):
     optimistic: np.ndarray
 
 
-@borrowing
+@compiled
 def count(episode, protocol, counts, touched):
     """Take one revealed episode into the counts; touched[i] = (row, pair) of step i."""
     states, actions, arrivals = episode.states, episode.actions, episode.arrivals
@@ -114,7 +114,7 @@ def count(episode, protocol, counts, touched):
                 counts.event[row, pair, wait] += 1
 
 
-@borrowing
+@compiled
 def pay(episode, protocol, bonus, paid):
     """r̂ + c·√(ι/N), at most 1, for the pairs of one episode."""
     H, A = len(paid.total), protocol.n_actions
@@ -135,7 +135,7 @@ def pay(episode, protocol, bonus, paid):
             paid.optimistic[h, s, a] = bound
 
 
-@borrowing
+@compiled
 def estimate(touched, counts, bonus, estimates):
     """p̂, θ̂ and their bonuses for the pairs in `touched`; and what is estimated of the start."""
     K = counts.event.shape[2]
@@ -167,7 +167,7 @@ def estimate(touched, counts, bonus, estimates):
         _estimate_start(counts, bonus, estimates)
 
 
-@borrowing
+@compiled
 def _estimate_start(counts, bonus, estimates):
     """rho, and the hazard of the first observation with the bonus before anything is seen (unless steps before step 0 were seen: bonus.known_law)."""
     n = counts.episodes[0]
@@ -186,7 +186,7 @@ def _estimate_start(counts, bonus, estimates):
             estimates.first_theta[h] = counts.first[h] / waiting if waiting > 0 else 1.0
 
 
-@borrowing
+@compiled
 def doubled(touched, counts, planned_visits, planned_risk, with_risk):
     """Has a count of the last episode doubled since the last plan, or is it no longer 0?"""
     for i in range(len(touched)):

@@ -15,7 +15,7 @@ from typing import NamedTuple
 import numpy as np
 
 from oldlight.kernels.block import BEST, FOLLOW, MIX, OPTIMISTIC, SHIFTS, Block, Choice, Step, back_up, back_up_now
-from oldlight.kernels.cache import borrowing, compiled
+from oldlight.kernels.cache import compiled
 
 # columns of Tables.blocks: the kind; time, queue length, wait; where its actions stand (−1: no choice) and its values; where the values
 # after an arrival and after a wait stand (−1: neither happens); is the arrival certain?
@@ -75,7 +75,7 @@ class Tables(NamedTuple):
     by_start: bool
 
 
-@borrowing
+@compiled
 def _fill_step(rewards, law, pairs, paid, waited, forced, learns, clip, low, high, reward, theta, std_coefficient):
     """Reward, θ and the coefficient of the standard deviation, axes [s, q1], s = low..high, from those of one step."""
     bonus, theta_bonus, spread, known = pairs
@@ -95,7 +95,7 @@ def _fill_step(rewards, law, pairs, paid, waited, forced, learns, clip, low, hig
         std_coefficient[:] = 0.0
 
 
-@borrowing
+@compiled
 def _share(S, W, part, parts):
     """What part number `part` does, from and to: s, and w."""
     units = (W + UNIT - 1) // UNIT

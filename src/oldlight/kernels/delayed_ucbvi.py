@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from oldlight.kernels.cache import borrowing, compiled
+from oldlight.kernels.cache import compiled
 from oldlight.kernels.counts import count, doubled, estimate, pay
 from oldlight.kernels.delay import sweep
 from oldlight.kernels.episode_blocks import draws_of, keep_policy, play_one, reveal, room_for_one
@@ -32,7 +32,7 @@ class Learnt(NamedTuple):
     on_doubling: bool
 
 
-@borrowing
+@compiled
 def take(episode, learnt):
     """Count an episode and estimate anew what it touched. Returns: is it time to plan?"""
     count(episode, learnt.protocol, learnt.counts, learnt.touched)

@@ -8,7 +8,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from oldlight.kernels.cache import borrowing, compiled
+from oldlight.kernels.cache import compiled
 from oldlight.kernels.counts import Episode
 from oldlight.kernels.episodes import TABLE, Draws, begin, play
 
@@ -36,7 +36,7 @@ def draws_of(block, e):
     return Draws(block.lost, block.state[e], link, action)
 
 
-@borrowing
+@compiled
 def keep_policy(block, e, actions, changed):
     """Keep the policy of episode e, if it is wanted and not the one that was kept last. Returns: has it changed since the last one kept (or since the
     block began)?"""
@@ -63,7 +63,7 @@ def play_one(e, world, rule, block, played, episode):
     reveal(e, world, block, played, episode)
 
 
-@borrowing
+@compiled
 def reveal(e, world, block, played, episode):
     """What episode e shows afterwards, and what it earned."""
     warmup = world.warmup

@@ -10,7 +10,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from oldlight.kernels.cache import borrowing, compiled
+from oldlight.kernels.cache import compiled
 
 TABLE, PROBABILITIES, BLACKOUT, MARKOV, GIVEN = 0, 1, 2, 3, 4
 TILE = 256  # episodes at a time: what they need of a step stays in the nearest cache
@@ -125,7 +125,7 @@ def observe(e, h, warmup, A, loses, lost, settles, agent):
     )
 
 
-@borrowing
+@compiled
 def begin(world, draws, played):
     """The steps before step 0, and what the agent knows at time 0."""
     initial, index, cumulative, rewards, first, _, _, longest_delay, warmup, late = world
@@ -155,7 +155,7 @@ def begin(world, draws, played):
         observe(e, 0, warmup, A, len(lost) > 1, lost, settles, agent)
 
 
-@borrowing
+@compiled
 def play_late(world, rule, draws, played):
     """`begin` and `play` with a table, where every observation is `late` steps late and none is lost: what is known when is then the same in all
     episodes, and only the state, the code of the queue and what was earned belong to one. Actions are kept if there is room for them."""
@@ -208,7 +208,7 @@ def play_late(world, rule, draws, played):
             played.ages[h, length if seen else played.ages.shape[1] - 1] += high - low
 
 
-@borrowing
+@compiled
 def play(mode, h_from, h_to, world, rule, draws, played):
     """Steps h_from..h_to of every episode: choose, act, move on, and see what arrives."""
     _, index, cumulative, rewards, _, interarrival, powers, longest_delay, warmup, _ = world

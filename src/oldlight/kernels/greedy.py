@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from oldlight.kernels.cache import borrowing, compiled
+from oldlight.kernels.cache import compiled
 from oldlight.kernels.episodes import GIVEN, Rule, begin, play
 
 MIXED = np.uint64(0x9E3779B97F4A7C15)
@@ -67,14 +67,14 @@ class Known(NamedTuple):
     waited: int
 
 
-@borrowing
+@compiled
 def _mix(x):
     x = (x ^ (x >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
     x = (x ^ (x >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
     return x ^ (x >> np.uint64(31))
 
 
-@borrowing
+@compiled
 def slot_of(place, keys):
     """The slot of a place, or the free slot where it belongs."""
     mask = len(keys) - 1
@@ -84,13 +84,13 @@ def slot_of(place, keys):
     return i
 
 
-@borrowing
+@compiled
 def _value(place, otherwise, slots):
     i = slot_of(place, slots.keys)
     return slots.values[i] if slots.keys[i] != 0 else otherwise
 
 
-@borrowing
+@compiled
 def without_delay(model, H, warmup):
     """model.plain[h, s]: optimistic value iteration of the original process."""
     S, A = model.rewards.shape[1], model.rewards.shape[2]
@@ -167,7 +167,7 @@ def lookahead(known, q, model, places, slots):
     _relax(known, q, model, places.horizon, places.warmup)
 
 
-@borrowing
+@compiled
 def _before_anything(h, code, q, model, places, slots):
     """q[a] by one step of lookahead in the hash table, while nothing has been seen."""
     S, A = model.rewards.shape[1], model.rewards.shape[2]
@@ -187,7 +187,7 @@ def _before_anything(h, code, q, model, places, slots):
         q[a] = min(x, most)
 
 
-@borrowing
+@compiled
 def _from_table(known, q, model, places, slots):
     """q[a] by one step of lookahead in the hash table."""
     h, t, s, m, code, waited = known
@@ -220,7 +220,7 @@ def _from_table(known, q, model, places, slots):
         q[a] = min(x, clip)
 
 
-@borrowing
+@compiled
 def best_of(q, place, salt):
     """The best action; ties within 1e-12 at random."""
     best, top = 0, -np.inf
@@ -232,7 +232,7 @@ def best_of(q, place, salt):
     return best
 
 
-@borrowing
+@compiled
 def _store(place, value, slots):
     i = slot_of(place, slots.keys)
     if slots.keys[i] == 0:
@@ -263,7 +263,7 @@ def episode(salt, model, places, slots, world, pending, draws, played):
     _back_up_rest(model, places, slots, states, actions)
 
 
-@borrowing
+@compiled
 def _back_up_rest(model, places, slots, states, actions):
     """The open-loop rest: what the last m actions earn from the state where they began."""
     A, ends, powers, remaining = model.rewards.shape[2], places.ends, places.powers, model.remaining
@@ -288,7 +288,7 @@ def _back_up_rest(model, places, slots, states, actions):
         _store(ends[m] + s * powers[m] + code, min(x, remaining[max(t, 0)]), slots)
 
 
-@borrowing
+@compiled
 def rehash(old_keys, old_values, keys, values):
     """Move a table into a larger one."""
     for i in range(len(old_keys)):

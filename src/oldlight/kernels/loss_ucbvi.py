@@ -19,7 +19,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from oldlight.kernels.cache import borrowing, compiled
+from oldlight.kernels.cache import compiled
 
 STEP, STATE, PARENT, ACTION, NEXT = 0, 1, 2, 3, 4
 TIE = 1e-12
@@ -49,7 +49,7 @@ class Rules(NamedTuple):
     rewards: Any
 
 
-@borrowing
+@compiled
 def _node(h, state, parent, action, tree):
     """A new node of step h."""
     i, nodes = tree.sizes[0], tree.nodes
@@ -61,7 +61,7 @@ def _node(h, state, parent, action, tree):
     return i
 
 
-@borrowing
+@compiled
 def count_episode(states, actions, tree, path):
     """Count an episode: path[h] is the node at time h."""
     child, first, entries, corner, sizes = tree.child, tree.first, tree.entries, tree.corner, tree.sizes
@@ -91,7 +91,7 @@ def count_episode(states, actions, tree, path):
         a = actions[h]
 
 
-@borrowing
+@compiled
 def _uniform(key, i):
     """A number in [0, 1) from a key and a node (splitmix64)."""
     x = np.uint64(key) + np.uint64(i + 1) * np.uint64(0x9E3779B97F4A7C15)
@@ -101,7 +101,7 @@ def _uniform(key, i):
     return np.float64(x >> np.uint64(11)) * 2.0**-53
 
 
-@borrowing
+@compiled
 def q_values(i, tree, rules, q):
     """Q_h(τ, a) of node i into q[a]."""
     k, c, iota, R = rules
@@ -140,7 +140,7 @@ def q_values(i, tree, rules, q):
         q[a] = min(x, top[h + 1])
 
 
-@borrowing
+@compiled
 def _back_up(i, key, fall, tree, rules, q):
     """V and the action of node i; with `fall` a value never rises."""
     q_values(i, tree, rules, q)

@@ -14,7 +14,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from oldlight.kernels.cache import borrowing, compiled
+from oldlight.kernels.cache import compiled
 from oldlight.kernels.delay import (
     ACTIONS,
     ARRIVAL,
@@ -127,7 +127,7 @@ def _root_cell(truth, row, s, actions, V):
     return different > 0
 
 
-@borrowing
+@compiled
 def _reads_changed(truth, row, b, s, changed):
     """Has a value that cell s of row b reads changed?"""
     after, later = truth.next_row[b], truth.wait_row[b]
@@ -146,7 +146,7 @@ def _reads_changed(truth, row, b, s, changed):
     return False
 
 
-@borrowing(fastmath={"contract"})
+@compiled(fastmath={"contract"})
 def _value_one(truth, held, actions):
     """Bring the values that are held up to date with `actions`; returns how many cells were computed."""
     S = truth.rewards.shape[1]
@@ -179,7 +179,7 @@ def _value_one(truth, held, actions):
     return done
 
 
-@borrowing
+@compiled
 def value_policies(truth, held, policies, start, by_start):
     """by_start[i, s]: the value of the policy policies[i] from first state s; start = (place and length of the blocks of time 0 that are seen at once and
     of the root, and the probability of the first). Returns how many cells were computed."""

@@ -7,6 +7,7 @@ of a sparse process are its own arrays, not copies; nothing here depends on S² 
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -37,7 +38,7 @@ class Successors:
         """Is a product of matrices cheaper than the lists?"""
         return len(self.matrix) > 0
 
-    @property
+    @cached_property
     def width(self) -> int:
         """The longest list."""
         return int(self.count.max())

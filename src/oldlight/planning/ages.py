@@ -184,10 +184,8 @@ class AgeTables:
 
     def _product(self, t: int, L: int, arrival: Floats, wait: Floats | None, theta: float) -> Floats:
         """θ·(r_t + P_t·arrival) + (1 − θ)·wait, entries [s, q1..qL], L ≥ 1: nothing is chosen."""
-        S, A = self.layers.n_states, self.layers.n_actions
         self.plant.share = theta
-        full = np.full((S, A), theta)
-        return self._induction.back_up(t, L, arrival, wait, full)
+        return self._induction.back_up(t, L, arrival, wait, theta)
 
     def _step(self, h: int, up: Table, low: Table, blind: Table) -> tuple[Table, Table, Table]:
         new_up: Table = {}
@@ -287,10 +285,9 @@ class AgeTables:
             self.actions[block.offset : block.offset + chosen.size] = chosen.reshape(-1)
             return np.take_along_axis(x, chosen[:, None, :], axis=1)[:, 0, :]
         self.plant.share = theta
-        full = np.full((S, A), theta)
         if self.kept:  # the block is made where it is kept
             self._induction.reuse([self._place(self.upper, block.offset, block)])
-        return self._induction.back_up(block.h - L, L, arrival, wait, full, place)
+        return self._induction.back_up(block.h - L, L, arrival, wait, theta, place)
 
     def _follow(
         self,

@@ -183,6 +183,7 @@ class SingleBlocks:
     pool: ThreadPoolExecutor
     threads: int
     _spare: dict[int, list[Floats]] = field(default_factory=dict)
+    _theta: dict[float, Floats] = field(default_factory=dict)
 
     def reuse(self, arrays: Iterable[Floats]) -> None:
         """These blocks are not needed any more: their memory is."""
@@ -194,13 +195,16 @@ class SingleBlocks:
         return spare.pop() if spare else np.empty(size)
 
     def back_up(
-        self, t: int, m: int, arrival: Floats, wait: Floats | None, theta: Floats, block: Block | None = None
+        self, t: int, m: int, arrival: Floats, wait: Floats | None, share_seen: float, block: Block | None = None
     ) -> Floats:
-        """One block: [s, code]. With block = None there is nothing to choose: one step of G."""
+        """One block: [s, code], θ = share_seen everywhere. With block = None there is nothing to choose: one step of G."""
         from oldlight.kernels import block as kernels
 
         S, A = self.model.layout.n_states, self.model.layout.n_actions
         successors, reward = self.model.successors(t), self.model.reward(t, 0)
+        if share_seen not in self._theta:
+            self._theta[share_seen] = np.full((S, A), share_seen)
+        theta = self._theta[share_seen]
         size, heads, W = S * A**m, A if m else 1, A ** max(m - 1, 0)
         choices = 1 if block is None or m == 0 else A
         lists = (successors.index, successors.weight, successors.first, successors.count, successors.matrix)

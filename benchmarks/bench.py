@@ -33,6 +33,7 @@ from bare_loop import BareLoop
 from controller import controller_latency
 from envs import environments
 from forever import forever
+from links import links
 from oldlight.machine import thread_count
 from page import markdown, surroundings, write
 from sparse import sparse_processes
@@ -532,6 +533,7 @@ SECTIONS: dict[str, Callable[[bool], Iterator[Row]]] = {
     "dense successors": dense_successors,
     "sparse processes, beside quantecon and scipy": sparse_processes,
     "loss": loss,
+    "links as they are, beside a constant delay": links,
     "beyond the plain plan": beyond,
     "learning": learning,
     "learners: blocks of episodes beside one by one": other_learners,

@@ -1,12 +1,13 @@
-"""Links as they are, against a constant delay of the same length, by `solve`: `python benchmarks/links.py`.
+"""Links as they are, against a constant delay of the same length, by `solve`: `python benchmarks/links.py [--quick]`; a section of bench.py.
 
-Only ratios within one run count: the machine may be busy. Each figure is the least processor time of three after a first run that compiles.
+Only ratios within one run count: the machine may be busy. Each figure is the least processor time of several after a first run that compiles.
 """
 
 from __future__ import annotations
 
+import sys
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from typing import Any
 
 import numpy as np
@@ -50,40 +51,44 @@ def plant(rooms: int = 27, horizon: int = 50) -> ol.TabularMDP:
     return ol.TabularMDP(P, R, horizon=horizon, initial=initial)
 
 
-def main() -> None:
-    link = ol.PacketChannel([1 / 6] * 6, lost=0.1)
-    processes = {"sensing chain": ol.instances.sensing_chain(0.8), "dense random": dense_instance()}
+def links(quick: bool) -> Iterator[dict[str, Any]]:
+    """Plans behind links, processor time: the best of 3, or 1 for the plant (S = 730, A = 2, H = 50). ratio: to ConstantDelay(5) on the same process."""
+    repeat = 3 if quick else 9
+    processes = {"sensing chain 0.8": ol.instances.sensing_chain(0.8), "dense random": dense_instance()}
+    packets = ol.PacketChannel([1 / 6] * 6, lost=0.1)
     for name, mdp in processes.items():
-        problem = ol.ImpairedMDP(mdp, link)
-        late, _ = best_of(lambda mdp=mdp: ol.solve(ol.ImpairedMDP(mdp, ol.ConstantDelay(5))))
-        some, rough = best_of(lambda p=problem: ol.solve(p, tolerance=0.01))
-        full, exact = best_of(lambda p=problem: ol.solve(p))
-        print(
-            f"{name}: ConstantDelay(5) {late * 1e3:.1f} ms; packets 0..5, 10 % lost: certificate {rough.upper - rough.lower:.2g} "
-            f"in {some / late:.2f}×, {exact} in {full / late:.2f}×"
+        late, exact = best_of(
+            lambda mdp=mdp: ol.solve(ol.ImpairedMDP(mdp, ol.ConstantDelay(5)), progress=False), repeat
         )
-    print("loss, alone and late: the search, in ms, and its information states")
-    for name, mdp in processes.items():
-        for text in (
-            "loss:0.1",
-            "loss:0.5",
-            "loss:0.95",
-            "constant:1+loss:0.2",
-            "constant:2+loss:0.2",
-            "constant:4+loss:0.1",
-        ):
+        yield _row(f"{name}, constant:5", late, exact)
+        for tolerance in (0.01, 0.0):
+            problem = ol.ImpairedMDP(mdp, packets)
+            spent, found = best_of(lambda p=problem, t=tolerance: ol.solve(p, tolerance=t, progress=False), repeat)
+            yield _row(f"{name}, packets 0..5, 10 % lost, tolerance {tolerance:g}", spent, found) | {
+                "ratio": spent / late
+            }
+        for text in ("loss:0.5", "constant:2+loss:0.2", "constant:4+loss:0.1"):
             problem = ol.ImpairedMDP(mdp, text)
-            for tolerance in (0.0, 0.01):
-                spent, found = best_of(lambda p=problem, t=tolerance: ol.solve(p, tolerance=t, progress=False))
-                print(
-                    f"{name}, {text}, tolerance {tolerance}: {spent * 1e3:.1f}; {found.work.information_states:,}; {found.value:.10g}"
-                )
+            spent, found = best_of(lambda p=problem: ol.solve(p, progress=False), repeat)
+            yield _row(f"{name}, {text}", spent, found) | {"ratio": spent / late}
     problem = ol.ImpairedMDP(plant(), "constant:3+loss:0.2")
-    for tolerance in (0.1, 0.01):
-        spent, plan = best_of(lambda t=tolerance: ol.solve(problem, tolerance=t, seconds=60), 1)
-        print(f"constant:3+loss:0.2, S=730, A=2, H=50, tolerance {tolerance}: {plan} in {spent:.2f} s")
-    price = ol.gap(problem, tolerance=0.1)
-    print(f"its price: {price.gap:.3f} of {price.full:.3f}")
+    for tolerance in (0.1,) if quick else (0.1, 0.01):
+        spent, found = best_of(lambda t=tolerance: ol.solve(problem, tolerance=t, seconds=60, progress=False), 1)
+        yield _row(f"plant, constant:3+loss:0.2, tolerance {tolerance:g}", spent, found)
+
+
+def _row(what: str, spent: float, found: ol.Solution) -> dict[str, Any]:
+    gap = "exact" if found.exact else f"{found.upper - found.lower:.2g}"
+    return {"what": what, "ours": spent, "upper − lower": gap, "value": f"{found.value:.9f}"}
+
+
+def main() -> None:
+    for row in links("--quick" in sys.argv):
+        ratio = f"{row['ratio']:.2f}×" if "ratio" in row else ""
+        print(
+            f"{row['what']:60s} {row['ours'] * 1e3:9.1f} ms {ratio:>7s}  {row['upper − lower']:>8s}  {row['value']}",
+            flush=True,
+        )
 
 
 if __name__ == "__main__":

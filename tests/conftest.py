@@ -114,3 +114,17 @@ def own(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
     monkeypatch.setattr(sys, "path", list(sys.path))
     yield tmp_path
     sys.modules.pop("heron", None)
+
+
+@pytest.fixture
+def no_dense_array(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Whoever makes a dense array of a sparse process fails."""
+    from oldlight.model.transitions import Transitions
+
+    original = Transitions.dense
+
+    def refuse(self: Transitions, horizon: int) -> Any:
+        assert not self.sparse, "a dense array is made of a sparse process"
+        return original(self, horizon)
+
+    monkeypatch.setattr(Transitions, "dense", refuse)

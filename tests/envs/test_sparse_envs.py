@@ -14,19 +14,9 @@ import oldlight as ol
 from oldlight.envs import TabularEnv, TabularVectorEnv
 from oldlight.envs.tabular_setup import as_data, read_mdp
 from oldlight.explore.positions import shaped
-from oldlight.model.transitions import Transitions
 from oracle import random_instance
 
-
-@pytest.fixture(autouse=True)
-def no_dense_array(monkeypatch: pytest.MonkeyPatch) -> None:
-    original = Transitions.dense
-
-    def refuse(self: Transitions, horizon: int) -> Any:
-        assert not self.sparse, "a dense array is made of a sparse process"
-        return original(self, horizon)
-
-    monkeypatch.setattr(Transitions, "dense", refuse)
+pytestmark = pytest.mark.usefixtures("no_dense_array")
 
 
 def pair(seed: int) -> tuple[ol.TabularMDP, ol.TabularMDP]:

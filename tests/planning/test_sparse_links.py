@@ -11,22 +11,12 @@ from scipy import sparse
 
 import oldlight as ol
 from oldlight.model.held_steps import HeldSteps
-from oldlight.model.transitions import Transitions
 from oldlight.planning import blackout
 from oldlight.planning.blackout import blackout_values
 from oldlight.planning.informed import InformedBounds
 from oracle import random_instance
 
-
-@pytest.fixture(autouse=True)
-def no_dense_array(monkeypatch: pytest.MonkeyPatch) -> None:
-    original = Transitions.dense
-
-    def refuse(self: Transitions, horizon: int) -> Any:
-        assert not self.sparse, "a dense array is made of a sparse process"
-        return original(self, horizon)
-
-    monkeypatch.setattr(Transitions, "dense", refuse)
+pytestmark = pytest.mark.usefixtures("no_dense_array")
 
 
 def pair(seed: int, H: int | None = 5, **options: Any) -> tuple[ol.TabularMDP, ol.TabularMDP]:

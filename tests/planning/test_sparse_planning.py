@@ -10,22 +10,12 @@ from scipy import sparse
 
 import oldlight as ol
 from oldlight.control.policy_arrays import tables_of
-from oldlight.model.transitions import Transitions
 from oldlight.planning import heuristics
 from oldlight.planning.augmented import augmented
 from oldlight.planning.augmented import value as value_of
 from oracle import random_instance
 
-
-@pytest.fixture(autouse=True)
-def no_dense_array(monkeypatch: pytest.MonkeyPatch) -> None:
-    original = Transitions.dense
-
-    def refuse(self: Transitions, horizon: int) -> Any:
-        assert not self.sparse, "a dense array is made of a sparse process"
-        return original(self, horizon)
-
-    monkeypatch.setattr(Transitions, "dense", refuse)
+pytestmark = pytest.mark.usefixtures("no_dense_array")
 
 
 def pair(seed: int, S: int = 5, A: int = 2, H: int = 5) -> tuple[ol.TabularMDP, ol.TabularMDP]:

@@ -240,9 +240,13 @@ def serve(pipe: Connection, do: Do) -> None:
 
 
 def _interruptible(do: Do, job: Any, k: int, report: Callable[[Any], None]) -> tuple[str, int, Any]:
-    """do(job, report), which hears the first SIGINT; where it does not deal with that itself, what is attached to it (`.partial`)."""
+    """do(job, report), which hears the first SIGINT; where it does not deal with that itself, what is attached to it (`.partial`).
+
+    Not while numba reads a random generator, which it does by ctypes: what is raised there is dropped. SIGINT comes again (`AGAIN`)."""
 
     def hear(number: int, frame: Any) -> None:
+        if frame is not None and frame.f_globals.get("__name__") == "ctypes":
+            return
         signal.signal(signal.SIGINT, signal.SIG_IGN)
         raise KeyboardInterrupt
 

@@ -17,6 +17,7 @@ from oldlight import progress, workers
 from oldlight.learners import DelayedUCBVI, learn_seeds
 from oldlight.workers import Pool
 
+DROPPED = "import os, signal\ntry:\n    os.kill(os.getpid(), signal.SIGINT)\n    for _ in range(1000): pass\nexcept BaseException: pass"
 PROBLEM = ol.ImpairedMDP(ol.instances.sensing_chain(0.8, horizon=4), ol.ConstantDelay(1))
 
 
@@ -39,6 +40,13 @@ def do(job: tuple[str, Any], report: Callable[[Any], None]) -> Any:
         except KeyboardInterrupt:
             time.sleep(1.5)  # the SIGINTs that follow are not heard
             return "put down"
+    if kind == "dropped":  # as while numba reads a random generator: whatever is raised there is dropped
+        exec(DROPPED, {"__name__": "ctypes"})
+        report(what)
+        try:
+            time.sleep(60)
+        except KeyboardInterrupt:
+            return "heard again"
     if kind == "deaf":
         signal.signal(signal.SIGINT, signal.SIG_IGN)
         Path(what).touch()
@@ -82,6 +90,14 @@ def test_stopping_gives_what_was_put_down_and_ends_what_does_not_hear(
             time.sleep(0.05)
         assert pool.stop() == {0: "put down"}
     assert multiprocessing.active_children() == []
+
+
+def test_an_interrupt_that_would_be_dropped_is_heard_when_it_comes_again() -> None:
+    with Pool(do, 1) as pool:
+        for kind, _, _ in pool.run([("dropped", "still here")]):
+            if kind == "reported":
+                break
+        assert pool.stop() == {0: "heard again"}
 
 
 def test_other_processes_of_the_caller_are_left_alone() -> None:

@@ -42,8 +42,8 @@ def do(job: tuple[str, Any], report: Callable[[Any], None]) -> Any:
             return "put down"
     if kind == "dropped":  # as while numba reads a random generator: whatever is raised there is dropped
         exec(DROPPED, {"__name__": "ctypes"})
-        report(what)
         try:
+            report(what)
             time.sleep(60)
         except KeyboardInterrupt:
             return "heard again"

@@ -246,7 +246,7 @@ def _direct(Q: Any, R: Floats, u: float, average: bool) -> Floats:
     """The chain's values by a linear system: v = R + u·Qv, or with the gain g as one more unknown and v_0 = 0."""
     import warnings
 
-    from scipy.sparse import block_array, csc_array, identity
+    from scipy.sparse import bmat, csc_array, identity
     from scipy.sparse.linalg import spsolve
 
     N = len(R)
@@ -255,7 +255,7 @@ def _direct(Q: Any, R: Floats, u: float, average: bool) -> Floats:
         warnings.simplefilter("ignore")
         if average:
             ones, first = csc_array(np.ones((N, 1))), csc_array(np.eye(1, N))
-            v = spsolve(block_array([[system, ones], [first, None]], format="csc"), np.append(R, 0.0))[:-1]
+            v = spsolve(bmat([[system, ones], [first, None]], format="csc"), np.append(R, 0.0))[:-1]
         else:
             v = spsolve(system.tocsc(), R)
     v = np.atleast_1d(np.asarray(v))

@@ -12,7 +12,7 @@ Where no folder can be written, or the disk is full, the loops are compiled in m
 
 **References.** numba counts the references to an array wherever a function takes it, makes a slice of it or ends: two calls for each array of a named
 tuple, which is more than a short function does. A function of loops, indices and slices alone, which makes no array, returns none and calls nothing that
-does (numpy's own functions of arrays do), needs no counts: `borrowing` compiles it without.
+does (numpy's own functions of arrays do), needs no counts: `borrowing` compiles it without. Only other compiled functions call it.
 
 Every file begins with the SHA-256 digest of the rest of it, and holds the key that it was written for. A file that is empty, cut off, damaged, of
 another version, or another process's code under the same name (two that compile one function for two signatures at once) counts as absent:
@@ -118,7 +118,7 @@ def _holds_array(kind):
 
 def borrowing(function=None, **options):
     """`compiled` for a function that makes no array and returns none: without reference counts; see the module's text."""
-    return compiled(function, _nrt=False, **options)
+    return compiled(function, _nrt=False, no_cpython_wrapper=True, no_cfunc_wrapper=True, **options)
 
 
 class InAThread(threading.Thread):

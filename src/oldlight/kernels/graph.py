@@ -205,7 +205,7 @@ def enter(process, link, tables, graph, place, law, support, n):
     return i
 
 
-@_inner
+@compiled(error_model="numpy")
 def find(graph, place, law, support, n):
     """The number of the state place = (block, code, s), or −1."""
     return find_slot(graph, place, law, support, n)[1]

@@ -184,6 +184,15 @@ def _close_law(process, link, tables, graph, settled, i, enough, limits):
 
 
 @compiled(error_model="numpy")
+def option_at(process, link, tables, graph, scratch, i, a):
+    """The option a of state i, made if need be; −1: there is no room for it."""
+    option = option_of(graph, i, a)
+    if option < 0 and room(process, link, graph, graph.whole[i, BLOCK]):
+        option = expand(process, link, tables, graph, scratch, i, a)
+    return option
+
+
+@compiled(error_model="numpy")
 def close(process, link, tables, graph, scratch, settled, start, limits):
     """Depth first from the start: at each state follow the action with the highest upper bound until no other can beat it.
 

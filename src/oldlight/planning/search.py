@@ -228,12 +228,14 @@ class AgeSearch:
     def q_value(self, i: int, a: int, tolerance: float, seconds: float) -> float:
         """What acting a at state i earns from the state's step on: the lower bound, closed to the tolerance."""
         from oldlight.kernels import graph as kernels
+        from oldlight.kernels import search as searching
 
-        option = int(kernels.option_of(self._graph, i, a))
-        while option < 0:
-            if kernels.room(self._process, self._link, self._graph, self._graph.whole[i, kernels.BLOCK]):
-                option = int(kernels.expand(self._process, self._link, self._tables, self._graph, self._scratch, i, a))
-            elif not self._grow():
+        while True:
+            parts = (self._process, self._link, self._tables, self._graph, self._scratch)
+            option = int(searching.option_at(*parts, i, a))
+            if option >= 0:
+                break
+            if not self._grow():
                 raise TooLarge(f"the search would need more than {format_bytes(self.max_bytes)}; raise max_bytes")
         edges = slice(*self._graph.option[option, kernels.FROM : kernels.TO + 1])
         children, weights = self._graph.child[edges].copy(), self._graph.probability[edges].copy()

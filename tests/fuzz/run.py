@@ -25,6 +25,7 @@ import targets
 
 MEMORY = 6 * 2**30  # bytes of address space
 BATCH = 100
+KEPT = Path("out/fuzz").absolute()  # inputs that broke something
 
 
 class Hang(Exception):
@@ -55,11 +56,10 @@ def one(target: targets.Target, data: bytes, found: dict[str, Any]) -> None:
 
 def keep(target: targets.Target, data: bytes, what: str) -> None:
     """Write down an input that broke something."""
-    folder = Path("out/fuzz")
-    folder.mkdir(parents=True, exist_ok=True)
+    KEPT.mkdir(parents=True, exist_ok=True)
     name = f"{target.name.replace(' ', '_')}-{abs(hash(data)) % 10**8}"
-    (folder / name).write_bytes(data)
-    print(f"{target.name}: {what[:200]}\n    {data[:120]!r} -> {folder / name}", file=sys.stderr)
+    (KEPT / name).write_bytes(data)
+    print(f"{target.name}: {what[:200]}\n    {data[:120]!r} -> {KEPT / name}", file=sys.stderr)
 
 
 def batch(target: targets.Target, number: int, size: int, found: dict[str, Any]) -> None:
@@ -113,6 +113,7 @@ def main() -> int:
     here = os.getcwd()
     with tempfile.TemporaryDirectory() as folder:
         targets.FOLDER = Path(folder)
+        os.chdir(folder)  # where commands leave what they are asked to save, under any name
         rows = fuzz(given.seconds, given.seed, given.only, given.inputs)
         os.chdir(here)
     print(f"{'target':32} {'inputs':>9} {'refused':>9} {'exceptions':>10} {'hangs':>6}")

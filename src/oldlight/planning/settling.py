@@ -125,7 +125,7 @@ class SettledSearch(AgeSearch):
 
         out = np.empty((len(laws), 3))
         codes = np.zeros(len(laws), np.int64) if codes is None else codes
-        nodes = (int(self._begin[h]) + block, codes, np.ascontiguousarray(laws), out)
+        nodes = (int(self._begin[h]) + block, codes, _writable(laws), out)
         self._go_on(kernels.close_laws, len(laws), nodes)
         return out
 
@@ -135,9 +135,14 @@ class SettledSearch(AgeSearch):
 
         out = np.zeros((len(laws), len(self.tables.layers.moves) - h), np.int64)
         block = next(i for i, b in enumerate(self.tables.layers.blocks[h]) if b.blind_offset >= 0 and not b.root)
-        nodes = (int(self._begin[h]) + block, codes, np.ascontiguousarray(laws), out)
+        nodes = (int(self._begin[h]) + block, codes, _writable(laws), out)
         self._go_on(kernels.follow, len(laws), nodes)
         return out
+
+
+def _writable(laws: Floats) -> Floats:
+    """One kind of array, whoever asks: the kernels would be compiled once more for one that cannot be written."""
+    return np.require(laws, requirements=["C", "W"])
 
 
 __all__ = ["SettledSearch", "Stopped"]

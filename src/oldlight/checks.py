@@ -146,9 +146,9 @@ def nearest(word: str, allowed: Iterable[str]) -> str:
     return f"; did you mean {close[0]}?" if close else f"; there is {', '.join(known)}"
 
 
-def renamed(old: str, new: str, *, stacklevel: int = 3) -> None:
+def renamed(old: str, new: str) -> None:
     """Warn that `old` is now called `new`; the warning points at the caller of the function that calls this one."""
-    warnings.warn(f"{old} is now {new}", DeprecationWarning, stacklevel=stacklevel)
+    warnings.warn(f"{old} is now {new}", DeprecationWarning, stacklevel=3)
 
 
 def renamed_property(old: str, new: str) -> property:

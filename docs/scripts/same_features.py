@@ -197,7 +197,7 @@ def links() -> None:
     fit.save("link.json")
     fit.figure().savefig("trace.png")
     problem = ol.ImpairedMDP(MDP, fit.with_deadline(1))
-    print(ol.run_testbed(problem, ol.solve(problem).policy, episodes=3, seed=2))
+    print(ol.run_testbed(problem, ol.solve(problem).policy, episodes=3, seed=2, timeout=300))
 
 
 def study() -> None:

@@ -20,7 +20,7 @@ SUBSCRIPT = str.maketrans("-0123456789", "₋₀₁₂₃₄₅₆₇₈₉")
 
 @dataclass(frozen=True)
 class Diagram:
-    """A picture with its words; `draw()` gives a matplotlib Figure."""
+    """A diagram with its title and caption; `draw()` gives a matplotlib Figure."""
 
     title: str
     caption: str

@@ -101,7 +101,5 @@ class Channel:
 
 def steps_of(delay_ms: float, period_ms: float) -> int:
     """The steps after which something that takes `delay_ms` can be used: the first tick at or after its arrival."""
-    late = checks.real("delay_ms", delay_ms)
-    if late < 0:
-        raise ValueError(f"delay_ms is {late:.12g}, expected a number ≥ 0")
+    late = checks.at_least("delay_ms", delay_ms, 0)
     return math.ceil(late / checks.positive("period_ms", period_ms) - 1e-9)

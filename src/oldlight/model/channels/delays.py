@@ -105,7 +105,7 @@ def write_out(first: Floats, interarrival: Floats, H: int, S: int, A: int, *, wh
     return DelayLaw(H, fold(first, H), fold(interarrival.reshape(shape), H), H)
 
 
-@dataclass(frozen=True, eq=False, repr=False)
+@dataclass(frozen=True, eq=False)
 class ConstantDelay(DelayChannel):
     """Every observation is exactly d steps late.
 
@@ -185,7 +185,7 @@ class StochasticDelay(DelayChannel):
         return f"{table}, first={first}"
 
 
-@dataclass(frozen=True, eq=False, repr=False)
+@dataclass(frozen=True, eq=False)
 class _IndependentDelay(DelayChannel):
     """A law of Δ that is the same everywhere; `first` is a pmf of d_0, or "same" for the law of Δ itself."""
 
@@ -212,7 +212,7 @@ def _check_first(who: str, first: Any) -> Any:
     return tuple(float(x) for x in checks.probability_rows(f"{who}: first", first, ("d",)))
 
 
-@dataclass(frozen=True, eq=False, repr=False)
+@dataclass(frozen=True, eq=False)
 class GeometricDelay(_IndependentDelay):
     """P(Δ = k) = p·(1−p)^k: at each step the next observation arrives with probability p.
 
@@ -247,7 +247,7 @@ class GeometricDelay(_IndependentDelay):
         return np.asarray((1.0 - self.p) ** k, dtype=np.float64)
 
 
-@dataclass(frozen=True, eq=False, repr=False)
+@dataclass(frozen=True, eq=False)
 class HeavyTailedDelay(_IndependentDelay):
     """P(Δ ≥ k) = (1 + k/scale)^(−alpha): a Lomax (Pareto II) law in whole steps; its mean is infinite for alpha ≤ 1.
 
@@ -280,7 +280,7 @@ class HeavyTailedDelay(_IndependentDelay):
         return np.asarray((1.0 + k / self.scale) ** (-self.alpha), dtype=np.float64)
 
 
-@dataclass(frozen=True, eq=False, repr=False)
+@dataclass(frozen=True, eq=False)
 class BernoulliDelay(DelayChannel):
     """The paper's experiment: d_0 = 0, Δ ∈ {0, 1} with P(Δ = 0) = p_zero for the first `steps` steps, Δ = 0 afterwards.
 
@@ -312,7 +312,7 @@ class BernoulliDelay(DelayChannel):
         return write_out(np.ones(1), pmf, horizon, n_states, n_actions, who="BernoulliDelay")
 
 
-@dataclass(frozen=True, eq=False, repr=False)
+@dataclass(frozen=True, eq=False)
 class CappedDelay(DelayChannel):
     """Another delay channel with min(d_i, max_delay) in place of d_i.
 

@@ -166,7 +166,7 @@ def _recipes(jobs: Sequence[Result]) -> list[list[Any]]:
     out = []
     defaults = {name: option.default for name, option in inspect.signature(train).parameters.items()}
     for (label,), runs in summary.groups(jobs, "label").items():
-        options = defaults | _options(runs[0])
+        options = defaults | dict(_options(runs[0]))
         algorithm = options["algorithm"]
         settings = SETTINGS.get(algorithm, {}) | dict(options["settings"] or {})
         given = ", ".join(f"{name}={json.dumps(value)}" for name, value in settings.items())

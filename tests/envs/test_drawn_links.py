@@ -108,26 +108,6 @@ def same(x: Any, y: Any) -> None:
         assert np.array_equal(x, y)
 
 
-def test_tensors_stay_tensors() -> None:
-    torch = pytest.importorskip("torch")
-
-    class OfTensors(gym.vector.VectorWrapper):
-        def reset(self, **how: Any) -> Any:
-            seen, info = self.env.reset(**how)
-            return torch.as_tensor(seen), info
-
-        def step(self, actions: Any) -> Any:
-            seen, *rest = self.env.step(actions.numpy())
-            return torch.as_tensor(seen), torch.as_tensor(rest[0]), *rest[1:]
-
-    envs = ImpairedVectorObservation(OfTensors(SyncVectorEnv([lambda: CountingEnv(5, "Box")] * 2)), "constant:1")
-    shown, _ = envs.reset(seed=0)
-    assert all(isinstance(part, torch.Tensor) for part in shown.values())
-    shown, rewards, *_ = envs.step(torch.zeros(2, dtype=torch.int64))
-    assert shown["observation"].tolist() == [[0.0] * 3] * 2
-    assert isinstance(rewards, torch.Tensor)
-
-
 # -- what info tells --------------------------------------------------------------------------------------------------
 
 

@@ -40,7 +40,9 @@ class BatchSimulator:
         H, mdp = problem.horizon, problem.mdp
         self.links: ManyLinks | None
         link, first, self.links = self._law() if problem.has_delay_law else self._told()
-        self._start = running_sums(problem.initial), first, np.array(problem.pending, dtype=np.int64)
+        self._start = self._kernels.Start(
+            running_sums(problem.initial), first, np.array(problem.pending, dtype=np.int64)
+        )
         self.model = self._kernels.Model(
             *successor_sums(mdp), np.array(mdp.rewards, order="C"), *link, problem.warmup, problem.actuation, late_rewards,
         )  # fmt: skip
@@ -101,7 +103,7 @@ class BatchSimulator:
         """A new episode for the copies in `who`."""
         if self.links is not None:
             self.links.begin(who, self._streams[self._kernels.DELAY])
-        self._kernels.begin(who, *self._start, self._news, self.model, self.past, self.agent, self._streams)
+        self._kernels.begin(who, self._start, self._news, self.model, self.past, self.agent, self._streams)
         if self.actions is not None and self._chosen is not None:
             self.actions.begin(who)
             self._chosen[0][:, who] = self.past[self._kernels.ACTION][:, who]  # those under way
@@ -109,7 +111,7 @@ class BatchSimulator:
 
     def step(self, actions: Ints, skip: Mask) -> tuple[NDArray[np.float64], Mask]:
         """(rewards, over); copies in `skip` stay as they are. An action that does not exist is refused before anything moves."""
-        rewards, over = np.empty(self.n), np.empty(self.n, dtype=np.bool_)
+        outcome = self._kernels.Outcome(np.empty(self.n), np.empty(self.n, dtype=np.bool_))
         wrong = self._kernels.first_wrong(skip, actions, self.problem.n_actions)
         if wrong >= 0:
             where = f"actions[{wrong}]" if self.n > 1 else "action"
@@ -122,8 +124,8 @@ class BatchSimulator:
             self._chosen[0][at, who] = actions[who]
             actions = self.actions.step(actions, skip)
             self._chosen[1][at, who] = self.actions.source[who]
-        self._kernels.step(skip, actions, self._news, self.model, self.past, self.agent, self._streams, rewards, over)
-        return rewards, over
+        self._kernels.step(skip, actions, self._news, self.model, self.past, self.agent, self._streams, outcome)
+        return outcome.rewards, outcome.over
 
     @property
     def _news(self) -> Ints:

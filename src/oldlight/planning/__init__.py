@@ -137,9 +137,7 @@ def _solved(
 
 def checked_options(problem: ImpairedMDP, tolerance: float, depth: int | None, max_bytes: int | None) -> float:
     """The tolerance, if `solve` takes these options."""
-    epsilon = checks.real("tolerance", tolerance)
-    if epsilon < 0:
-        raise ValueError(f"tolerance is {epsilon:.12g}, expected a number ≥ 0")
+    epsilon = checks.at_least("tolerance", tolerance, 0)
     if max_bytes is not None:
         checks.whole("max_bytes", max_bytes, least=1)
     if depth is not None:

@@ -301,22 +301,6 @@ class LinkPlan:
         return f"LinkPlan({self.lower:.10g}, {how}, {self.entries:,} entries, {self.states:,} states, {self.seconds:.3g} s)"
 
 
-def plan_link(
-    mdp: TabularMDP,
-    automaton: ChannelAutomaton,
-    *,
-    initial: Floats | None = None,
-    pending: tuple[int, ...] = (),
-    tolerance: float = 0.0,
-    seconds: float | None = None,
-    max_bytes: int | None = None,
-    depth: int | None = None,
-) -> LinkPlan:
-    """The plan behind `automaton`; see `LinkPlan`."""
-    plan = LinkPlan(mdp, automaton, initial=initial, pending=pending, max_bytes=max_bytes)
-    return plan.run(tolerance, seconds, depth)
-
-
 def with_actions(mdp: TabularMDP, kept: NDArray[np.int64]) -> TabularMDP:
     rows = (np.arange(mdp.n_states)[:, None] * mdp.n_actions + kept).reshape(-1)
     steps = [mdp.matrix(h)[rows] for h in range(1 if mdp.stationary_transitions else mdp.finite_horizon)]

@@ -105,7 +105,7 @@ def write_out(first: Floats, interarrival: Floats, H: int, S: int, A: int, *, wh
     return DelayLaw(H, fold(first, H), fold(interarrival.reshape(shape), H), H)
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False, repr=False)
 class ConstantDelay(DelayChannel):
     """Every observation is exactly d steps late.
 
@@ -118,7 +118,7 @@ class ConstantDelay(DelayChannel):
     --------
     >>> from oldlight import ConstantDelay
     >>> ConstantDelay.from_ms(45, period_ms=20)  # rounded up to whole steps
-    ConstantDelay(d=3)
+    ConstantDelay(d=3).with_period(20)
     """
 
     d: int
@@ -179,13 +179,13 @@ class StochasticDelay(DelayChannel):
     def _parameters(self) -> tuple[Any, ...]:
         return (self.interarrival.shape, self.interarrival.tobytes(), self.first.tobytes())
 
-    def __repr__(self) -> str:
+    def _written(self) -> str:
         shape, first = self.interarrival.shape, np.round(self.first, 6).tolist()
         table = np.round(self.interarrival, 6).tolist() if len(shape) == 1 else f"<array {shape}>"
-        return f"StochasticDelay({table}, first={first})"
+        return f"{table}, first={first}"
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False, repr=False)
 class _IndependentDelay(DelayChannel):
     """A law of Δ that is the same everywhere; `first` is a pmf of d_0, or "same" for the law of Δ itself."""
 
@@ -212,7 +212,7 @@ def _check_first(who: str, first: Any) -> Any:
     return tuple(float(x) for x in checks.probability_rows(f"{who}: first", first, ("d",)))
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False, repr=False)
 class GeometricDelay(_IndependentDelay):
     """P(Δ = k) = p·(1−p)^k: at each step the next observation arrives with probability p.
 
@@ -227,7 +227,7 @@ class GeometricDelay(_IndependentDelay):
     --------
     >>> from oldlight import GeometricDelay
     >>> GeometricDelay.from_ms(30, period_ms=10)  # a mean of three steps
-    GeometricDelay(p=0.25, first=None)
+    GeometricDelay(p=0.25, first=None).with_period(10)
     """
 
     p: float
@@ -247,7 +247,7 @@ class GeometricDelay(_IndependentDelay):
         return np.asarray((1.0 - self.p) ** k, dtype=np.float64)
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False, repr=False)
 class HeavyTailedDelay(_IndependentDelay):
     """P(Δ ≥ k) = (1 + k/scale)^(−alpha): a Lomax (Pareto II) law in whole steps; its mean is infinite for alpha ≤ 1.
 
@@ -280,7 +280,7 @@ class HeavyTailedDelay(_IndependentDelay):
         return np.asarray((1.0 + k / self.scale) ** (-self.alpha), dtype=np.float64)
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False, repr=False)
 class BernoulliDelay(DelayChannel):
     """The paper's experiment: d_0 = 0, Δ ∈ {0, 1} with P(Δ = 0) = p_zero for the first `steps` steps, Δ = 0 afterwards.
 
@@ -312,7 +312,7 @@ class BernoulliDelay(DelayChannel):
         return write_out(np.ones(1), pmf, horizon, n_states, n_actions, who="BernoulliDelay")
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False, repr=False)
 class CappedDelay(DelayChannel):
     """Another delay channel with min(d_i, max_delay) in place of d_i.
 

@@ -17,6 +17,7 @@ from counting_env import CountingEnv, assert_same, run
 from oldlight.envs import ImpairedObservation
 from oracle import arrival_law, random_law, return_law
 from played import chi_square
+from repeats import repeats
 
 # -- delays and losses against their laws -----------------------------------------------------------------------------
 
@@ -159,7 +160,7 @@ def test_agrees_with_the_compiled_simulator_and_the_exact_law(kind: str) -> None
     ahead = how.get("actuation", 0)
     problem = ol.ImpairedMDP(mdp, channel, **how)
     env = ImpairedObservation(gym.make("oldlight/Tabular-v0", mdp=mdp, disable_env_checker=True), channel, **how)
-    n, luck = 2500, np.random.default_rng(1)
+    n, luck = repeats(1000, 2500), np.random.default_rng(1)
     patterns, returns = [], np.zeros(n)
     for e in range(n):
         env.reset(seed=0 if e == 0 else None)

@@ -133,7 +133,7 @@ def test_heuristics_are_executable_and_never_better(make: object, channel: ol.De
     best = ol.solve(problem).value
     assert value.exact
     assert float(value) <= best + TOLERANCE
-    played = ol.simulate(problem, policy, 4_000, seed=2)
+    played = ol.simulate(problem, policy, repeats(1_000, 4_000), seed=2)
     assert abs(played.mean - float(value)) < 4 * played.half_width / 1.96 + 1e-9
     if channel == ol.ConstantDelay(0) and make is not heuristics.open_loop:
         assert float(value) == pytest.approx(best, abs=TOLERANCE)  # nothing hidden: all of them are the plan

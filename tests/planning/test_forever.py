@@ -11,6 +11,7 @@ import pytest
 import oldlight as ol
 from forever_cases import LINKS, QUICK, WIDE, best_of, names, naming, random_process, two_states, written_out
 from oldlight.model.channels.endless import endless
+from repeats import is_thorough
 
 CUT = 9
 
@@ -34,7 +35,11 @@ def merging_costs(link: Any, mdp: ol.TabularMDP) -> float:
 def test_agrees_with_a_long_finite_horizon(link: Any) -> None:
     """u^H·max|r|/(1−u) is all that can differ."""
     cases: list[Any] = [(0, {}), (1, {"actuation": 1, "pending": [1]})]
-    for seed, options in cases[: 1 if isinstance(link, WIDE) else 2]:
+    if isinstance(link, WIDE):
+        cases = cases[:1]
+    elif not is_thorough():  # every second link with late actions
+        cases = [cases[LINKS.index(link) % 2]]
+    for seed, options in cases:
         mdp = random_process(seed, discount=0.35)
         problem = ol.ImpairedMDP(mdp, link, **options)
         found = ol.solve(problem)

@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 
 import oldlight as ol
+from oldlight.planning.delay import action_type
 from oldlight.planning.settling import _writable
 from oldlight.simulation.world import World
 
@@ -17,9 +18,10 @@ def test_the_tables_of_every_policy_are_one_kind_of_array(actions: int) -> None:
     mdp = ol.TabularMDP(np.full((S, actions, S), 1 / S), np.zeros((S, actions)), horizon=H)
     late, lossy = World(ol.ImpairedMDP(mdp, "constant:1")), World(ol.ImpairedMDP(mdp, "loss:0.5"))
     assert late.layout is not None
+    planned = np.full(late.layout.size, actions - 1, action_type(actions))
     players = (
         late.player(ol.MarkovPolicy(np.full((H, S), actions - 1), actions)),
-        late.player(ol.TablePolicy(late.layout, np.full(late.layout.size, actions - 1))),
+        late.player(ol.TablePolicy(late.layout, planned)),
         lossy.player(ol.BlackoutPolicy(np.full((H + 1, S, 1, H), actions - 1), actions)),
     )
     assert len({numba.typeof(player.rule()) for player in players}) == 1

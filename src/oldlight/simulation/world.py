@@ -133,7 +133,7 @@ class World:
             _fits(self.layout is not None and same_layout(policy.layout, self.layout), policy, problem)
             offset, root = policy.layout.offset, policy.layout.root
             if policy.actions is not None:
-                return Player(k.TABLE, policy, _flat(policy.actions, A), none, offset, root, pending)
+                return Player(k.TABLE, policy, _flat(policy.actions), none, offset, root, pending)
             assert policy.action_probabilities is not None
             return Player(
                 k.PROBABILITIES,
@@ -231,9 +231,9 @@ class World:
         return chosen
 
 
-def _flat(table: NDArray[Any], n_actions: int) -> NDArray[Any]:
-    """One kind of array for every policy: the kernels would be compiled once more for another."""
-    flat = np.ascontiguousarray(table, np.min_scalar_type(n_actions - 1)).reshape(-1)
+def _flat(table: NDArray[Any], n_actions: int | None = None) -> NDArray[Any]:
+    """n_actions: as the type that planned tables have, since the kernels would be compiled once more for another."""
+    flat = np.ascontiguousarray(table, n_actions and np.min_scalar_type(n_actions - 1)).reshape(-1)
     return flat if flat.flags.writeable else flat.copy()
 
 

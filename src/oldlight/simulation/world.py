@@ -233,7 +233,8 @@ class World:
 
 def _flat(table: NDArray[Any], n_actions: int | None = None) -> NDArray[Any]:
     """n_actions: as the type that planned tables have, since the kernels would be compiled once more for another."""
-    flat = np.ascontiguousarray(table, n_actions and np.min_scalar_type(n_actions - 1)).reshape(-1)
+    kind = table.dtype if n_actions is None else np.min_scalar_type(n_actions - 1)
+    flat: NDArray[Any] = np.ascontiguousarray(table, kind).reshape(-1)
     return flat if flat.flags.writeable else flat.copy()
 
 

@@ -2,6 +2,7 @@
 
     python docs/scripts/grid_table.py                        all rows, at T and 10 T, 3 seeds; needs: pip install 'oldlight[deep]'
     python docs/scripts/grid_table.py --env CartPole-v1 --times 1 --seeds 3 --out runs/grid_table.json
+    python docs/scripts/grid_table.py --show                 what is finished, into docs/grid.md
 
 For each environment behind the link (constant:3 unless --channel says otherwise): the grid is sampled and planned, which takes T seconds; then each learner is
 trained for T and for 10 T seconds behind the same link, on all that an agent there can know (`AugmentedObservation`, settings of `oldlight.deep`). Every mean
@@ -37,6 +38,7 @@ LEARNERS = {
     "Acrobot-v1": ("PPO", "DQN"),
 }
 CLOCKS: dict[str, Callable[[], float]] = {"wall": time.perf_counter, "processor": time.process_time}
+BEGIN, END = "<!-- written by docs/scripts/grid_table.py -->", "<!-- end of the table -->"
 PLANNED, EXAMINED = 100, 20  # episodes of a plan, and of a learner at each time
 
 
@@ -102,25 +104,61 @@ def examined(model: Any, env: Any) -> float:
     return total / EXAMINED
 
 
-def row(found: dict[str, Any], times: list[float]) -> list[str]:
+def row(found: dict[str, Any]) -> list[str]:
     """The lines of one environment."""
     plan, values = found["plan"], np.array(found["plan"]["returns"])
     half = 1.96 * values.std(ddof=1) / math.sqrt(len(values))
-    lines = [
-        f"| {found['env']} | plan on a grid of {plan['points']:,} states | {plan['seconds']:.1f} | | {values.mean():.1f} ± {half:.1f} |"
-    ]
+    head = f"| {found['env']} | "
+    lines = [f"{head}plan, {plan['points']:,} states | {plan['seconds']:.1f} | | {values.mean():.1f} ± {half:.1f} |"]
     for algorithm, seeds in found["learners"].items():
-        for k, times_T in enumerate(times):
-            runs = [run[k] for run in seeds.values() if len(run) > k]
-            if not runs:
-                continue
+        for k in sorted({run["times"] for runs in seeds.values() for run in runs}):
+            runs = [run for some in seeds.values() for run in some if run["times"] == k]
             means, steps = np.array([run["mean"] for run in runs]), [run["steps"] for run in runs]
             n = len(means)
             noise = f" ± {t.ppf(0.975, n - 1) * means.std(ddof=1) / math.sqrt(n):.1f}" if n > 1 else ""
-            lines.append(
-                f"| {found['env']} | {algorithm}, {n} seed{'s' if n > 1 else ''} | {times_T * plan['seconds']:.1f} | {min(steps):,} to {max(steps):,} | {means.mean():.1f}{noise} |"
-            )
+            who = f"{algorithm}, {n} seed{'s' if n > 1 else ''}"
+            reached = f"{min(steps):,} to {max(steps):,}" if n > 1 else f"{steps[0]:,}"
+            lines.append(f"{head}{who} | {k * plan['seconds']:.1f} | {reached} | {means.mean():.1f}{noise} |")
     return lines
+
+
+def table(kept: dict[str, Any]) -> str:
+    """Every row that is kept, as Markdown."""
+    lines = ["| environment | who | seconds | steps of training | mean return |", "|---|---|---|---|---|"]
+    return "\n".join([*lines, *(line for found in kept.values() for line in row(found))])
+
+
+def show(kept: dict[str, Any]) -> None:
+    """Write the table into docs/grid.md."""
+    page = Path(__file__).parents[1] / "grid.md"
+    before, _, rest = page.read_text(encoding="utf-8").partition(BEGIN)
+    _, _, after = rest.partition(END)
+    page.write_text(f"{before}{BEGIN}\n{table(kept)}\n{END}{after}", encoding="utf-8")
+
+
+def measure(env: str, kept: dict[str, Any], given: argparse.Namespace) -> None:
+    """Plan and train on one environment; what is kept is not computed again."""
+    clock, key = CLOCKS[given.clock], f"{env} {given.channel} {given.clock}"
+    if key not in kept:
+        plan = planned(env, given.channel, clock)
+        kept[key] = {"env": env, "plan": plan, "learners": {name: {} for name in LEARNERS[env]}}
+        keep(kept, given.out)
+    T = kept[key]["plan"]["seconds"]
+    for seed in range(given.seeds):
+        for algorithm in LEARNERS[env]:
+            runs = kept[key]["learners"][algorithm]
+            if {run["times"] for run in runs.get(str(seed), [])} >= set(given.times):
+                continue
+            found = trained(env, given.channel, algorithm, seed, [x * T for x in given.times], clock)
+            runs[str(seed)] = [run | {"times": x} for x, run in zip(given.times, found, strict=True)]
+            keep(kept, given.out)
+
+
+def keep(kept: dict[str, Any], out: Path) -> None:
+    out.parent.mkdir(parents=True, exist_ok=True)
+    part = out.with_suffix(".part")
+    part.write_text(json.dumps(kept))
+    part.replace(out)
 
 
 def main() -> None:
@@ -131,35 +169,15 @@ def main() -> None:
     parser.add_argument("--seeds", type=int, default=3)
     parser.add_argument("--clock", choices=list(CLOCKS), default="wall")
     parser.add_argument("--out", type=Path, default=Path("runs/grid_table.json"))
+    parser.add_argument("--show", action="store_true", help="compute nothing, write what is kept into docs/grid.md")
     given = parser.parse_args()
     kept: dict[str, Any] = json.loads(given.out.read_text()) if given.out.exists() else {}
-    clock, times = CLOCKS[given.clock], given.times
-
-    def keep() -> None:
-        given.out.parent.mkdir(parents=True, exist_ok=True)
-        part = given.out.with_suffix(".part")
-        part.write_text(json.dumps(kept))
-        part.replace(given.out)
-
+    if given.show:
+        show(kept)
+        return
     for env in given.env or LEARNERS:
-        key = f"{env} {given.channel} {given.clock}"
-        if key not in kept:
-            kept[key] = {
-                "env": env,
-                "plan": planned(env, given.channel, clock),
-                "learners": {a: {} for a in LEARNERS[env]},
-            }
-            keep()
-        T = kept[key]["plan"]["seconds"]
-        for seed in range(given.seeds):
-            for algorithm in LEARNERS[env]:
-                runs = kept[key]["learners"][algorithm]
-                if len(runs.get(str(seed), [])) < len(times):
-                    runs[str(seed)] = trained(env, given.channel, algorithm, seed, [x * T for x in times], clock)
-                    keep()
-    print("| environment | who | seconds | steps of training | mean return |\n|---|---|---|---|---|")
-    for found in kept.values():
-        print("\n".join(row(found, times)))
+        measure(env, kept, given)
+    print(table(kept))
 
 
 if __name__ == "__main__":

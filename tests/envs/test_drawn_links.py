@@ -235,6 +235,19 @@ def test_a_model_is_valued_as_it_plays(channel: str, actuation: int) -> None:
     assert ol.simulate(problem, policy, 50, seed=0).mean >= 0
 
 
+def test_a_model_runs_over_the_network() -> None:
+    """The testbed sends the model to another process, and it earns there what its exact value says."""
+    env = ol.envs.AugmentedObservation(
+        ol.envs.TabularEnv("sensing_chain:n_states=6,n_actions=3,horizon=5", channel="constant:1")
+    )
+    problem = env.unwrapped.problem  # type: ignore[attr-defined]
+    policy = policy_of(Nearest(env.observation_space.shape[0], problem.n_actions), env)
+    result = ol.run_testbed(problem, policy, episodes=60, seed=1)
+    assert result.report["ticks"] == 300
+    assert result.predicted.value == pytest.approx(ol.evaluate(problem, policy).value)
+    assert result.agrees
+
+
 def test_a_model_behind_packets_and_what_is_refused() -> None:
     keys = ["observation", "age", "seen", "actions", "time"]
     env = ol.envs.AugmentedObservation(

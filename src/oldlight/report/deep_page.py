@@ -57,7 +57,7 @@ class Yardstick(NamedTuple):
 def deep_page(folder: str | os.PathLike[str]) -> Page:
     """The page of a folder of `oldlight.deep:train` jobs, with those of `oldlight.deep:plan_on_grid`; it says how many others are in it."""
     everything = finished(folder)
-    found, plans = ([r for r in everything if _task(r).get("name") == name] for name in (TRAIN, GRID))
+    found, plans = ([r for r in everything if task_settings(r).get("name") == name] for name in (TRAIN, GRID))
     if not found:
         raise ValueError(f"{folder}: no finished job of oldlight.deep:train in it")
     page = Page(
@@ -176,11 +176,11 @@ def _recipes(jobs: Sequence[Result]) -> list[list[Any]]:
     return out
 
 
-def _task(result: Result) -> Mapping[str, Any]:
+def task_settings(result: Result) -> Mapping[str, Any]:
     task: Mapping[str, Any] = result.settings.get("task", {})
     return task
 
 
 def _options(result: Result) -> Mapping[str, Any]:
-    options: Mapping[str, Any] = _task(result).get("options", {})
+    options: Mapping[str, Any] = task_settings(result).get("options", {})
     return options

@@ -26,6 +26,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import Any, Literal, TypeAlias
 
 import numpy as np
@@ -34,7 +35,7 @@ from numpy.typing import ArrayLike, NDArray
 from oldlight import checks
 from oldlight.model.channels.automaton import ChannelAutomaton
 from oldlight.model.channels.channel import Channel, steps_of
-from oldlight.model.channels.delay_law import DelayLaw, fold
+from oldlight.model.channels.delay_law import KEPT, DelayLaw, fold
 from oldlight.model.channels.in_order import in_order_automaton
 
 Floats = NDArray[np.float64]
@@ -89,6 +90,17 @@ class DelayChannel(Channel):
             object.__setattr__(self, name, value)
 
 
+def _constant_law(late: int, horizon: int) -> DelayLaw:
+    first = np.zeros(late + 1)
+    first[-1] = 1.0
+    return write_out(first, np.ones(1), horizon, 1, 1, who="ConstantDelay")
+
+
+_kept_law = lru_cache(maxsize=64)(
+    _constant_law
+)  # with what follows from it: every problem of the same delay and horizon asks for that
+
+
 def write_out(first: Floats, interarrival: Floats, H: int, S: int, A: int, *, who: str) -> DelayLaw:
     """Broadcast to (H, S, A, K) without copying, and fold what exceeds H into H."""
     shape = (1,) * max(0, 4 - interarrival.ndim) + interarrival.shape
@@ -137,9 +149,8 @@ class ConstantDelay(DelayChannel):
         return ConstantDelay(min(self.d, checks.whole("max_delay", max_delay))).with_period(self.period_ms)
 
     def law(self, horizon: int, n_states: int, n_actions: int) -> DelayLaw:
-        first = np.zeros(min(self.d, horizon) + 1)
-        first[-1] = 1.0
-        return write_out(first, np.ones(1), horizon, n_states, n_actions, who="ConstantDelay")
+        late = min(self.d, horizon)
+        return (_kept_law if horizon * (late + 1) <= KEPT else _constant_law)(late, horizon)
 
 
 class StochasticDelay(DelayChannel):

@@ -131,7 +131,7 @@ def test_losses_that_are_only_drawn_are_played_and_not_planned() -> None:
     assert np.isfinite(ol.simulate(problem, ol.FunctionPolicy(lambda info: 0, 3), 10, seed=0).mean)
     for ask in (lambda: ol.solve(problem), lambda: problem.automaton):
         with pytest.raises(
-            ValueError, match=r"Drawn\(\) says of losses .* only how they are drawn .* a plan needs modes\(horizon\)"
+            ValueError, match=r"Drawn\(\) defines only how its losses are drawn .* a plan needs modes\(horizon\)"
         ):
             ask()
 

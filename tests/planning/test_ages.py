@@ -10,8 +10,8 @@ import pytest
 
 import link_oracle as raw
 import oldlight as ol
+from link_cases import plan_link
 from oldlight.model.channels import Channel
-from oldlight.planning.link_plan import plan_link
 from oracle import random_instance, random_pmf
 from repeats import is_thorough, repeats
 

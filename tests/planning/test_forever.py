@@ -130,6 +130,25 @@ def test_average_is_the_limit_of_discounts(link: Any) -> None:
     assert g.lower - 1e-8 <= value.value <= g.upper + 1e-8
 
 
+@pytest.mark.parametrize("kind", [{"discount": 0.7}, {"discount": 0.999}, {"average": True}], ids=str)
+@pytest.mark.parametrize("d", [0, 1, 2])
+def test_sweeps_in_one_call_agree_with_those_one_by_one(
+    d: int, kind: dict[str, Any], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    rng = np.random.default_rng(d)
+    P = rng.dirichlet(0.4 * np.ones(6), size=(6, 3))
+    P[rng.random(P.shape) < 0.3] = 0.0
+    mdp = ol.TabularMDP(P / P.sum(axis=2, keepdims=True), rng.normal(size=(6, 3)), horizon=None, **kind)
+    problem = ol.ImpairedMDP(mdp, ol.ConstantDelay(d))
+    quick = ol.solve(problem)
+    monkeypatch.setattr("oldlight.planning.stationary_tables.SMALL_BLOCK", 0)
+    slow = ol.solve(problem)
+    assert max(quick.lower, slow.lower) <= min(quick.upper, slow.upper) + 1e-12  # both hold the optimum
+    wanted = 2e-9 * np.abs(mdp.rewards).max() / (1 - kind.get("discount", 0.0))
+    assert max(quick.upper - quick.lower, slow.upper - slow.lower) <= wanted
+    assert ol.evaluate(problem, quick.policy).value == pytest.approx(slow.value, abs=2 * wanted)
+
+
 def test_sweeps_do_not_grow_with_the_discount() -> None:
     counts = []
     for u in (0.99, 0.999, 0.9999, 0.99999):

@@ -8,9 +8,10 @@ import numpy as np
 import pytest
 
 import oldlight as ol
+from link_cases import plan_link
 from oldlight.model.channels.packets import PacketChannel
 from oldlight.planning import link_plan
-from oldlight.planning.link_plan import LinkPlan, plan_link
+from oldlight.planning.link_plan import LinkPlan
 from oldlight.planning.link_walk import walk_value
 from oldlight.planning.settling import SettledSearch
 from repeats import repeats

@@ -19,9 +19,11 @@ Links without a delay law are counted: the law is that of 4,096 runs, always the
 
 from __future__ import annotations
 
+import gymnasium as gym
 import numpy as np
 from numpy.typing import NDArray
 
+from oldlight.envs.tabular_setup import PLACES
 from oldlight.model.channels.messages import arrivals_of
 from oldlight.simulation.link_sampler import LawSampler, LinkSampler
 
@@ -46,6 +48,21 @@ def typical_age(sampler: LinkSampler, most: int, share: float = SHARE) -> tuple[
     enough = np.flatnonzero(shares >= share)
     q = int(enough[0]) if len(enough) else len(shares) - 1
     return q, float(min(shares[q], 1.0))
+
+
+def default_queue(sampler: LinkSampler, actuation: int, *, note: bool = False) -> int:
+    """How many actions `ImpairedObservation` shows unless it is told, and if asked for a note where these are not always all actions since."""
+    age, share = typical_age(sampler, max(PLACES - actuation, 0))
+    places = min(age + actuation, PLACES)
+    if note and share < 1 - 1e-12:
+        steps = STEPS if sampler.horizon is None else sampler.horizon
+        gym.logger.warn(
+            "%s",
+            f"ImpairedObservation shows the last {places} actions, those since the newest observation in {100 * share:.2f} % of the "
+            f"steps of an episode of {steps}; say how many you want, queue={places} or another number. The channel is {sampler.channel!r}",
+            stacklevel=3,
+        )
+    return places
 
 
 def age_law(sampler: LawSampler, steps: int, most: int) -> tuple[Floats, Floats]:
@@ -120,7 +137,7 @@ def _counted(sampler: LinkSampler, steps: int, most: int) -> tuple[Floats, Float
     """As `age_law`, counted in `RUNS` runs."""
     assert sampler.link is not None
     arrivals = arrivals_of(sampler.link, np.random.default_rng(0), steps + 1, RUNS)
-    newest, each = np.full((steps + 1, RUNS), -1), np.arange(RUNS)  # the newest step that arrives at each time; -1: none does
+    newest, each = np.full((steps + 1, RUNS), -1), np.arange(RUNS)  # the newest step at each time; -1: none
     for i, when in enumerate(arrivals):
         comes = (when >= 0) & (when <= steps)
         newest[when[comes], each[comes]] = i

@@ -26,6 +26,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import Any, Literal, TypeAlias
 
 import numpy as np
@@ -34,7 +35,7 @@ from numpy.typing import ArrayLike, NDArray
 from oldlight import checks
 from oldlight.model.channels.automaton import ChannelAutomaton
 from oldlight.model.channels.channel import Channel, steps_of
-from oldlight.model.channels.delay_law import DelayLaw, fold
+from oldlight.model.channels.delay_law import KEPT, DelayLaw, fold
 from oldlight.model.channels.in_order import in_order_automaton
 
 Floats = NDArray[np.float64]
@@ -93,6 +94,17 @@ class DelayChannel(Channel):
             object.__setattr__(self, name, value)
 
 
+def _constant_law(late: int, horizon: int) -> DelayLaw:
+    first = np.zeros(late + 1)
+    first[-1] = 1.0
+    return write_out(first, np.ones(1), horizon, 1, 1, who="ConstantDelay")
+
+
+_kept_law = lru_cache(maxsize=64)(
+    _constant_law
+)  # with what follows from it: every problem of the same delay and horizon asks for that
+
+
 def write_out(first: Floats, interarrival: Floats, H: int, S: int, A: int, *, who: str) -> DelayLaw:
     """Broadcast to (H, S, A, K) without copying, and fold what exceeds H into H."""
     shape = (1,) * max(0, 4 - interarrival.ndim) + interarrival.shape
@@ -118,7 +130,7 @@ class ConstantDelay(DelayChannel):
     --------
     >>> from oldlight import ConstantDelay
     >>> ConstantDelay.from_ms(45, period_ms=20)  # rounded up to whole steps
-    ConstantDelay(d=3)
+    ConstantDelay(d=3).with_period(20)
     """
 
     d: int
@@ -137,9 +149,8 @@ class ConstantDelay(DelayChannel):
         return self.d
 
     def law(self, horizon: int, n_states: int, n_actions: int) -> DelayLaw:
-        first = np.zeros(min(self.d, horizon) + 1)
-        first[-1] = 1.0
-        return write_out(first, np.ones(1), horizon, n_states, n_actions, who="ConstantDelay")
+        late = min(self.d, horizon)
+        return (_kept_law if horizon * (late + 1) <= KEPT else _constant_law)(late, horizon)
 
 
 class StochasticDelay(DelayChannel):
@@ -179,10 +190,10 @@ class StochasticDelay(DelayChannel):
     def _parameters(self) -> tuple[Any, ...]:
         return (self.interarrival.shape, self.interarrival.tobytes(), self.first.tobytes())
 
-    def __repr__(self) -> str:
+    def _written(self) -> str:
         shape, first = self.interarrival.shape, np.round(self.first, 6).tolist()
         table = np.round(self.interarrival, 6).tolist() if len(shape) == 1 else f"<array {shape}>"
-        return f"StochasticDelay({table}, first={first})"
+        return f"{table}, first={first}"
 
 
 @dataclass(frozen=True, eq=False)
@@ -227,7 +238,7 @@ class GeometricDelay(_IndependentDelay):
     --------
     >>> from oldlight import GeometricDelay
     >>> GeometricDelay.from_ms(30, period_ms=10)  # a mean of three steps
-    GeometricDelay(p=0.25, first=None)
+    GeometricDelay(p=0.25, first=None).with_period(10)
     """
 
     p: float

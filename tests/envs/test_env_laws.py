@@ -17,7 +17,7 @@ from oldlight.envs import (
     play,
 )
 from oracle import arrival_law, random_law, return_law
-from played import chi_square
+from played import chi_square, nearest
 
 # -- the process behind it, against exact laws ------------------------------------------------------------------------
 
@@ -74,7 +74,7 @@ def test_arrivals_and_returns_follow_their_exact_law(kind: str, rewards: str) ->
     assert chi_square(seen, exact) > 1e-4
     exact_returns = return_law(P, R, rho, uniform, **law)
     near = np.array(sorted(exact_returns))
-    index = np.abs(found["returns"][:, None] - near).argmin(axis=1)
+    index = nearest(found["returns"], near)
     assert np.abs(found["returns"] - near[index]).max() < 1e-8
     assert chi_square({near[i]: n for i, n in Counter(index.tolist()).items()}, exact_returns) > 1e-4
 

@@ -199,6 +199,7 @@ class SingleBlocks:
     table: NDArray[Any]  # out: the best actions
     pool: ThreadPoolExecutor
     threads: int
+    scratch: Path | None = None  # a folder for blocks that memory does not hold
     _spare: dict[int, list[Floats]] = field(default_factory=dict)
     _theta: dict[float, Floats] = field(default_factory=dict)
 
@@ -209,12 +210,31 @@ class SingleBlocks:
 
     def empty(self, size: int) -> Floats:
         spare = self._spare.get(size)
-        return spare.pop() if spare else np.empty(size)
+        return spare.pop() if spare else empty(size, np.float64, self.scratch)
 
     def back_up(
         self, t: int, m: int, arrival: Floats, wait: Floats | None, share_seen: float, block: Block | None = None
     ) -> Floats:
         """One block: [s, code], θ = share_seen everywhere. With block = None there is nothing to choose: one step of G."""
+        from oldlight.kernels import block as kernels
+
+        S, A, successors = self.model.layout.n_states, self.model.layout.n_actions, self.model.successors(t)
+        parts, values = self.parts(t, m, arrival, wait, share_seen, block)
+        if m == 0:
+            kernels.back_up_now(*parts, 0, S)
+            return values.reshape(S, 1)
+        threads, W, choices = self.threads, A ** (m - 1), 1 if block is None else A
+        if values.size * choices * successors.width < SMALL or (successors.dense and W <= SHORT):
+            kernels.back_up(*parts, 0, S, 0, W)
+            return values.reshape(S, A**m)
+        cuts = [min(-(-W // UNIT) * i // threads * UNIT, W) for i in range(threads + 1)]
+        share(self.pool, kernels.back_up, [(*parts, 0, S, i, j) for i, j in pairwise(cuts) if j > i])
+        return values.reshape(S, A**m)
+
+    def parts(
+        self, t: int, m: int, arrival: Floats, wait: Floats | None, share_seen: float, block: Block | None
+    ) -> tuple[tuple[Any, Any, Any], Floats]:
+        """The step, the tables and the choice of one block as the kernels read them; and its values, which they make, flat."""
         from oldlight.kernels import block as kernels
 
         S, A = self.model.layout.n_states, self.model.layout.n_actions
@@ -227,23 +247,15 @@ class SingleBlocks:
         lists = (successors.index, successors.weight, successors.first, successors.count, successors.matrix)
         step = kernels.Step(*lists, reward, theta, _NO_NOISE, _NO_NOISE, np.inf)
         v_wait = _NO_WAIT if wait is None else np.ascontiguousarray(wait).reshape(S, -1, W, heads)
-        out = self.empty(size).reshape(S, W, heads)
-        blocks = kernels.Block(np.ascontiguousarray(arrival).reshape(S, choices, W), v_wait, out)
+        values = self.empty(size)
+        blocks = kernels.Block(
+            np.ascontiguousarray(arrival).reshape(S, choices, W), v_wait, values.reshape(S, W, heads)
+        )
         if block is None:
             action = self.table[:0].reshape(0, 0, 0)
         else:
             action = self.table[block.offset : block.offset + size].reshape(S, W, heads)
-        choice = kernels.Choice(kernels.BEST, action, _NO_WAIT)
-        if m == 0:
-            kernels.back_up_now(step, blocks, choice, 0, S)
-            return out.reshape(S, 1)
-        threads = self.threads
-        if size * choices * successors.width < SMALL or (successors.dense and W <= SHORT):
-            kernels.back_up(step, blocks, choice, 0, S, 0, W)
-            return out.reshape(S, A**m)
-        cuts = [min(-(-W // UNIT) * i // threads * UNIT, W) for i in range(threads + 1)]
-        share(self.pool, kernels.back_up, [(step, blocks, choice, 0, S, i, j) for i, j in pairwise(cuts) if j > i])
-        return out.reshape(S, A**m)
+        return (step, blocks, kernels.Choice(kernels.BEST, action, _NO_WAIT)), values
 
 
 _NO_NOISE, _NO_WAIT = np.empty((0, 0)), np.empty((0, 0, 0, 0))

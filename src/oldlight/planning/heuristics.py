@@ -165,7 +165,7 @@ def _on_expected(problem: ImpairedMDP, Q: Floats, info: Information) -> int:
     return int(np.flatnonzero(x >= x.max() - 1e-12 * np.abs(x).max())[0])
 
 
-def open_loop(problem: ImpairedMDP, tolerance: float = 0.0) -> FunctionPolicy:
+def open_loop(problem: ImpairedMDP, *, tolerance: float = 0.0) -> FunctionPolicy:
     """The best fixed sequence of actions, whatever is seen.
 
     Parameters

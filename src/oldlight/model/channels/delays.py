@@ -130,7 +130,7 @@ class ConstantDelay(DelayChannel):
     --------
     >>> from oldlight import ConstantDelay
     >>> ConstantDelay.from_ms(45, period_ms=20)  # rounded up to whole steps
-    ConstantDelay(d=3)
+    ConstantDelay(d=3).with_period(20)
     """
 
     d: int
@@ -190,10 +190,10 @@ class StochasticDelay(DelayChannel):
     def _parameters(self) -> tuple[Any, ...]:
         return (self.interarrival.shape, self.interarrival.tobytes(), self.first.tobytes())
 
-    def __repr__(self) -> str:
+    def _written(self) -> str:
         shape, first = self.interarrival.shape, np.round(self.first, 6).tolist()
         table = np.round(self.interarrival, 6).tolist() if len(shape) == 1 else f"<array {shape}>"
-        return f"StochasticDelay({table}, first={first})"
+        return f"{table}, first={first}"
 
 
 @dataclass(frozen=True, eq=False)
@@ -238,7 +238,7 @@ class GeometricDelay(_IndependentDelay):
     --------
     >>> from oldlight import GeometricDelay
     >>> GeometricDelay.from_ms(30, period_ms=10)  # a mean of three steps
-    GeometricDelay(p=0.25, first=None)
+    GeometricDelay(p=0.25, first=None).with_period(10)
     """
 
     p: float

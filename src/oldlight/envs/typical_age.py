@@ -137,7 +137,10 @@ def _counted(sampler: LinkSampler, steps: int, most: int) -> tuple[Floats, Float
     """As `age_law`, counted in `RUNS` runs."""
     assert sampler.link is not None
     arrivals = arrivals_of(sampler.link, np.random.default_rng(0), steps + 1, RUNS)
-    newest, each = np.full((steps + 1, RUNS), -1), np.arange(RUNS)  # the newest step that arrives at each time; -1: none does
+    newest, each = (
+        np.full((steps + 1, RUNS), -1),
+        np.arange(RUNS),
+    )  # the newest step that arrives at each time; -1: none does
     for i, when in enumerate(arrivals):
         comes = (when >= 0) & (when <= steps)
         newest[when[comes], each[comes]] = i

@@ -36,10 +36,10 @@ BY_FEATURE = """what serves only features that came after the packages
         simulation/link_*.py simulation/channel_check.py envs/typical_age.py envs/outside.py
     recordings: traces/age_plan.py traces/candidates.py traces/comparison.py traces/counted.py traces/following.py traces/measured.py
         traces/replay.py traces/ticks.py traces/read_json.py traces/read_table.py testbed/recorded.py
-    for ever: planning/stationary*.py model/stationary_policy.py model/channels/endless.py planning/holding.py simulation/cut.py
+    for ever: planning/stationary*.py model/stationary_policy.py model/channels/endless.py planning/holding.py simulation/cut.py kernels/stationary_tables.py
     size: model/transitions.py model/table_size.py planning/large_loss.py planning/law_rows.py planning/scratch.py
         learners/run_memory.py simulation/simulated_bytes.py model/sources.py model/log_*.py model/cassandra.py model/prism.py instances/icu.py
-    compiled blocks of episodes: learners/episode_blocks.py kernels/episode_blocks.py kernels/short_blocks.py kernels/augmented_blocks.py
+    compiled blocks of episodes: learners/episode_blocks.py kernels/episode_blocks.py kernels/short_blocks.py kernels/long_blocks.py kernels/augmented_blocks.py
         planning/table_values.py cli/compiling.py
     requirements and the explorer: planning/requirement*.py planning/impairments.py planning/neighbouring_links.py planning/known_points.py
         planning/frontier.py planning/sensitivity.py traces/links_compared.py traces/channel_comparison.py cli/need.py cli/explorer.py explore/*

@@ -332,11 +332,11 @@ def test_traces_with_damaged_bytes(text: str, tmp_path: Path) -> None:
     path = tmp_path / "file.csv"
     rng = np.random.default_rng(5)
     odd = [text.replace("1", digits) for digits in ("9" * 30, "9" * 400, "9" * 5000, "1e30", "1e300", "nan", "-1")]
-    read = 0
-    for data in [*map(str.encode, odd), *(damaged(text.encode(), rng) for _ in range(200))]:
+    read, tried = 0, [*map(str.encode, odd), *(damaged(text.encode(), rng) for _ in range(200))]
+    for data in tried:
         path.write_bytes(data)
         read += loaded(in_words(ol.read_trace), path)  # read or refused by name: whatever else is raised fails here
-    assert 0 < read < 200
+    assert 0 < read < len(tried)
 
 
 def test_tables_in_csv_with_damaged_bytes(tmp_path: Path) -> None:

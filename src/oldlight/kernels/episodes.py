@@ -32,14 +32,14 @@ class World(NamedTuple):
 
 
 class Rule(NamedTuple):
-    """A policy: a flat table by place (TABLE, BLACKOUT, MARKOV) or probabilities[place, a] (PROBABILITIES); GIVEN: actions are there already."""
+    """A policy: a flat table by place (TABLE, MARKOV), probabilities[place, a] (PROBABILITIES), sequences one behind the other (BLACKOUT, which
+    `kernels.independent_links` plays); GIVEN: actions are there already."""
 
     table: np.ndarray
     probabilities: np.ndarray
     offset: np.ndarray  # [h, m, δ], as in Layout
     root: np.ndarray  # [h]
     pending: np.ndarray  # [h]: actions under way before the start
-    late: int  # BLACKOUT: how late an observation is
 
 
 class Draws(NamedTuple):
@@ -156,72 +156,15 @@ def begin(world, draws, played):
 
 
 @compiled
-def play_late(world, rule, draws, played):
-    """`begin` and `play` with a table, where every observation is `late` steps late and none is lost: what is known when is then the same in all
-    episodes, and only the state, the code of the queue and what was earned belong to one. Actions are kept if there is room for them."""
-    initial, index, cumulative, rewards, _, _, powers, _, warmup, late = world
-    table, offset, root, pending = rule.table, rule.offset, rule.root, rule.pending
-    states, actions = played.states, played.actions
-    A = rewards.shape[2]
-    steps, n = states.shape
-    keep = actions.shape[1] > 0
-    for part in range((n + TILE - 1) // TILE * steps):  # every step of one tile of episodes, then of the next
-        i, low = part % steps, part // steps * TILE
-        high = min(low + TILE, n)
-        h, seen = i - warmup, i >= late
-        now, u = states[i, low:high], draws.state[i, low:high]
-        codes, returns = played.agent[2, low:high], played.returns[low:high]
-        if i == 0:
-            for e in range(high - low):
-                now[e] = draw(initial, u[e])
-                codes[e] = 0
-        after, u = states[min(i + 1, steps - 1), low:high], draws.state[min(i + 1, steps - 1), low:high]
-        u_action = draws.action[min(i, len(draws.action) - 1), low:high]
-        step, length = min(max(h, 0), index.shape[0] - 1), late if seen else i
-        successor, sums, reward = index[step], cumulative[step], rewards[max(h, 0)]
-        power, inverse, newest = powers[length], 1.0 / A if seen else 1.0, states[max(i - late, 0), low:high]
-        place = 0
-        if h >= 0:
-            place = offset[h, late, 0] if seen else root[h]
-        weight = power if seen else 0
-        total = 0.0
-        for e in range(high - low):
-            s, code = np.int64(now[e]), codes[e]
-            if h < 0:
-                a = min(np.int64(u_action[e] * A), A - 1)
-            elif h < len(pending):
-                a = pending[h]
-            else:
-                a = np.int64(table[np.uintp(place + newest[e] * weight + code)])
-            if keep:
-                actions[i, low + e] = a
-            codes[e] = np.int64((code + a * power + 0.5) * inverse)
-            if h >= 0:
-                r = reward[s, a]
-                returns[e] += r
-                total += r
-            if i + 1 < steps:
-                row = np.uintp(s * A + a)
-                after[e] = successor[row, draw_row(sums, row, u[e])]
-        if h >= 0:
-            played.earned[h] += total
-            played.ages[h, length if seen else played.ages.shape[1] - 1] += high - low
-
-
-@compiled
 def play(mode, h_from, h_to, world, rule, draws, played):
     """Steps h_from..h_to of every episode: choose, act, move on, and see what arrives."""
     _, index, cumulative, rewards, _, interarrival, powers, longest_delay, warmup, _ = world
-    table, probabilities, offset, root, pending, late = rule
+    table, probabilities, offset, root, pending = rule
     states, settles, agent, ages = played.states, played.settles, played.agent, played.ages
     H, S, A = rewards.shape
     random_link, loses, n, times = interarrival.shape[3] > 1, len(draws.lost) > 1, states.shape[1], h_to - h_from
     inverse, every_state, every_action = 1.0 / A, interarrival.shape[1] - 1, interarrival.shape[2] - 1
-    seen_states, done, settle_times = (
-        states.reshape(states.size),
-        played.actions.reshape(states.size),
-        settles.reshape(states.size),
-    )
+    seen_states, settle_times = states.reshape(states.size), settles.reshape(states.size)
     for part in range((n + TILE - 1) // TILE * times):  # every time of one tile of episodes, then of the next
         h, low = h_from + part % times, part // times * TILE
         high, i = min(low + TILE, n), h + warmup
@@ -255,14 +198,6 @@ def play(mode, h_from, h_to, world, rule, draws, played):
                 where += seen_states[np.uintp(max(t + warmup, 0) * n + low + e)] * powers[np.uintp(m)]
                 where = code + (root_now if nothing else where)
                 a = _chosen(mode, np.uintp(where), table, probabilities, u_action, e)
-            elif mode == BLACKOUT:
-                where, j = np.int64(0), h
-                if not nothing:
-                    for k in range(late - 1, -1, -1):
-                        where = where * A + done[(t + k) * n + low + e]
-                    where += ((t + 1) * S + seen_states[np.uintp(t * n + low + e)]) * powers[late]
-                    j = m - late
-                a = np.int64(table[np.uintp(where * H + j)])
             elif mode == MARKOV:
                 a = np.int64(table[h * S + s])
             else:

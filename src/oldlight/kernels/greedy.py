@@ -248,7 +248,7 @@ def episode(salt, model, places, slots, world, pending, draws, played):
     H, warmup, offset, root = places.horizon, places.warmup, places.offset, places.root
     states, actions, agent = played.states, played.actions, played.agent
     q = np.empty(A)
-    rule = Rule(np.empty(0, np.uint8), np.empty((0, 0)), offset, root, pending, 0)
+    rule = Rule(np.empty(0, np.uint8), np.empty((0, 0)), offset, root, pending)
     begin(world, draws, played)
     for h in range(H):
         t, m, code, waited = agent[0, 0], agent[1, 0], agent[2, 0], agent[3, 0]

@@ -161,7 +161,7 @@ class SettledSearch(AgeSearch):
 
         out = np.empty((len(laws), 3))
         codes = np.zeros(len(laws), np.int64) if codes is None else codes
-        nodes = (int(self._begin[h]) + block, codes, np.ascontiguousarray(laws), out)
+        nodes = (int(self._begin[h]) + block, codes, _writable(laws), out)
         self._go_on(kernels.close_laws, len(laws), nodes)
         return out
 
@@ -186,9 +186,14 @@ class SettledSearch(AgeSearch):
         from oldlight.kernels import corners as kernels
 
         out = np.zeros((len(laws), len(self.tables.layers.moves) - h), np.int64)
-        nodes = (int(self._begin[h]) + self._block(h), codes, np.ascontiguousarray(laws), out)
+        nodes = (int(self._begin[h]) + self._block(h), codes, _writable(laws), out)
         self._go_on(kernels.follow, len(laws), nodes)
         return out
+
+
+def _writable(laws: Floats) -> Floats:
+    """One kind of array, whoever asks: the kernels would be compiled once more for one that cannot be written."""
+    return np.require(laws, requirements=["C", "W"])
 
 
 __all__ = ["SettledSearch", "Stopped"]

@@ -40,13 +40,12 @@ class Player:
     offset: Ints
     root: Ints
     pending: Ints
-    late: int = 0
 
     def rule(self) -> Any:
         """As the kernels read it."""
         from oldlight.kernels import episodes as kernels
 
-        return kernels.Rule(self.table, self.action_probabilities, self.offset, self.root, self.pending, self.late)
+        return kernels.Rule(self.table, self.action_probabilities, self.offset, self.root, self.pending)
 
     @property
     def asks(self) -> bool:
@@ -128,12 +127,12 @@ class World:
         pending = np.array(problem.pending[:H], dtype=np.int64)
         if isinstance(policy, MarkovPolicy):
             _fits(policy.actions.shape == (H, S) and policy.n_actions == A, policy, problem)
-            return Player(k.MARKOV, policy, _flat(policy.actions), none, offset, root, pending[:0])
+            return Player(k.MARKOV, policy, _flat(policy.actions, A), none, offset, root, pending[:0])
         if isinstance(policy, TablePolicy):
             _fits(self.layout is not None and same_layout(policy.layout, self.layout), policy, problem)
             offset, root = policy.layout.offset, policy.layout.root
             if policy.actions is not None:
-                return Player(k.TABLE, policy, _flat(policy.actions), none, offset, root, pending)
+                return Player(k.TABLE, policy, _flat(policy.actions, A), none, offset, root, pending)
             assert policy.action_probabilities is not None
             return Player(
                 k.PROBABILITIES,
@@ -146,7 +145,7 @@ class World:
             )
         if isinstance(policy, BlackoutPolicy):
             _fits(policy.fits(problem), policy, problem)
-            return Player(k.BLACKOUT, policy, _flat(policy.sequences), none, offset, root, pending, policy.late)
+            return Player(k.BLACKOUT, policy, _flat(policy.sequences, A), none, offset, root, pending)
         if isinstance(policy, PolicyOfNodes):
             raise made_for_another(policy, problem)
         if hasattr(policy, "probabilities"):
@@ -179,25 +178,40 @@ class World:
     def play(self, player: Player, draws: Draws, n: int, room: Room | None = None) -> tuple[Any, ...]:
         """n episodes with the given random numbers: returns, rewards by step, ages, and states, actions, arrivals (step, episode); of these three nothing
         that lasts with `room`, memory to use again."""
-        k, problem = self.kernels, self.problem
+        k, problem, loop = self.kernels, self.problem, self._loop_of(player)
         H, warmup = problem.horizon, problem.warmup
-        played, random = self.played(n, room), draws.arrays()
-        returns, states, actions = played.returns, played.states, played.actions
-        if player.mode == k.TABLE and self.late >= 0 and problem.loss is None:
-            k.play_late(self.arrays, player.rule(), random, played)
-            when = np.arange(-warmup, H, dtype=np.int32)[:, None] + np.int32(self.late)
-            return returns, played.earned, played.ages, states, actions, np.broadcast_to(when, states.shape)
-        k.begin(self.arrays, random, played)
+        played, random, rule = self.played(n, room), draws.arrays(), player.rule()
+        returns, states, actions, arrivals = played.returns, played.states, played.actions, played.settles
+        if loop is not None:
+            loop(self.arrays, rule, random, played)
+        else:
+            k.begin(self.arrays, random, played)
         if player.asks:
             for h in range(H):
                 now = self._ask(player.policy, h, draws.action[warmup + h, :n], states, actions, played.agent)
                 actions[warmup + h] = now
-                k.play(k.GIVEN, h, h + 1, self.arrays, player.rule(), random, played)
-        else:
-            k.play(player.mode, 0, H, self.arrays, player.rule(), random, played)
-        settles = played.settles
-        arrivals = settles if problem.loss is None else np.where(draws.lost[:H, :n], np.int32(-1), settles)
+                k.play(k.GIVEN, h, h + 1, self.arrays, rule, random, played)
+        elif loop is None:
+            k.play(player.mode, 0, H, self.arrays, rule, random, played)
+        if self.late >= 0:
+            when = np.arange(-warmup, H, dtype=np.int32)[:, None] + np.int32(self.late)
+            arrivals = np.broadcast_to(when, states.shape)
+        if problem.loss is not None and room is None:
+            arrivals = np.where(draws.lost[:H, :n], np.int32(-1), arrivals)
         return returns, played.earned, played.ages, states, actions, arrivals
+
+    def _loop_of(self, player: Player) -> Any:
+        """The loop for this policy behind this link, if there is one (`kernels.independent_links`)."""
+        from oldlight.kernels import independent_links as loops
+
+        k, problem, waits = self.kernels, self.problem, self.arrays.interarrival
+        if player.mode == k.BLACKOUT:
+            return loops.play_blackouts
+        if player.mode != k.TABLE or problem.loss is not None:
+            return None
+        if self.late >= 0:
+            return loops.play_late
+        return loops.play_random if problem.warmup == 0 and waits.shape[1:3] == (1, 1) else None
 
     def played(self, n: int, room: Room | None = None) -> Any:
         """Room for n episodes; states, actions and arrivals only in `room` if that is given and large enough."""
@@ -231,8 +245,9 @@ class World:
         return chosen
 
 
-def _flat(table: NDArray[Any]) -> NDArray[Any]:
-    flat = np.ascontiguousarray(table).reshape(-1)
+def _flat(table: NDArray[Any], n_actions: int) -> NDArray[Any]:
+    """One kind of array for every policy: the kernels would be compiled once more for another."""
+    flat = np.ascontiguousarray(table, np.min_scalar_type(n_actions - 1)).reshape(-1)
     return flat if flat.flags.writeable else flat.copy()
 
 

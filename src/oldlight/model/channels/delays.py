@@ -80,11 +80,7 @@ class DelayChannel(Channel):
 
     def capped(self, max_delay: int) -> DelayChannel:
         """The same channel with no delay longer than `max_delay`: an agent behind it knows at least as much."""
-        if isinstance(self, ConstantDelay):
-            shorter: DelayChannel = ConstantDelay(min(self.d, checks.whole("max_delay", max_delay)))
-        else:
-            shorter = CappedDelay(self, max_delay)
-        return shorter if self.period_ms is None else shorter.with_period(self.period_ms)
+        return CappedDelay(self, max_delay).with_period(self.period_ms)
 
     def __setstate__(self, state: dict[str, Any]) -> None:
         """After transport to another process arrays are read-only again."""
@@ -147,6 +143,10 @@ class ConstantDelay(DelayChannel):
     def constant(self) -> int:
         """d."""
         return self.d
+
+    def capped(self, max_delay: int) -> ConstantDelay:
+        """The constant delay min(d, max_delay)."""
+        return ConstantDelay(min(self.d, checks.whole("max_delay", max_delay))).with_period(self.period_ms)
 
     def law(self, horizon: int, n_states: int, n_actions: int) -> DelayLaw:
         late = min(self.d, horizon)

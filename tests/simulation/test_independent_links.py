@@ -1,0 +1,62 @@
+"""The loops for links that do not look at the process play what the general loop plays, number for number."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+
+import oldlight as ol
+from oldlight.kernels import independent_links
+from oldlight.simulation.world import World
+
+EPISODES = 4_096 + 300  # a whole chunk and a part of one, which ends within a tile
+SPARSE = ol.instances.sensing_chain(0.8, n_states=4, horizon=6)  # two successors
+
+
+def dense(successors: int = 4) -> ol.TabularMDP:
+    rng = np.random.default_rng(3)
+    laws = np.zeros((5, 4, 2, 4))
+    laws[..., :successors] = rng.dirichlet(np.ones(successors), size=(5, 4, 2))
+    return ol.TabularMDP(laws, rng.random((5, 4, 2)), horizon=5)
+
+
+CASES: list[tuple[str, Any, dict[str, Any]]] = [
+    ("play_late", "constant:2", {}),
+    ("play_late", "constant:2", {"start": "warm"}),
+    ("play_random", "bernoulli:0.4", {}),
+    ("play_random", "geometric:0.5", {}),
+    ("play_random", ol.StochasticDelay([0.2, 0.5, 0.3], first=[0.1, 0.3, 0.6]), {}),
+    ("play_random", "bernoulli:0.4", {"actuation": 1}),
+    ("play_blackouts", "loss:0.4", {}),
+    ("play_blackouts", "constant:2+loss:0.4", {}),
+    ("play_blackouts", "constant:1+loss:0.3", {"actuation": 1}),
+]
+
+
+@pytest.mark.parametrize("mdp", [SPARSE, dense(), dense(1)], ids=["two successors", "four successors", "one successor"])
+@pytest.mark.parametrize(("loop", "channel", "how"), CASES)
+def test_the_same_episodes_as_by_the_general_loop(mdp: ol.TabularMDP, loop: str, channel: Any, how: Any) -> None:
+    problem = ol.ImpairedMDP(mdp, channel, **how)
+    policy = ol.solve(problem).policy
+    if loop == "play_blackouts" and not isinstance(policy, ol.BlackoutPolicy):
+        pytest.skip("planned by the nodes of its link")
+    world = World(problem)
+    assert world._loop_of(world.player(policy)) is getattr(independent_links, loop)
+    fast = ol.simulate(problem, policy, EPISODES, seed=5, record=True)
+    asked = ol.FunctionPolicy(policy.action, problem.n_actions)
+    assert world._loop_of(world.player(asked)) is None
+    slow = ol.simulate(problem, asked, EPISODES, seed=5, record=True)
+    for name in ("returns", "mean_reward", "ages", "states", "actions", "arrivals"):
+        assert np.array_equal(getattr(fast, name), getattr(slow, name)), name
+    kept = ol.simulate(problem, policy, EPISODES, seed=5, threads=2)
+    assert np.array_equal(kept.returns, fast.returns)
+    assert np.array_equal(kept.ages, fast.ages)
+
+
+def test_a_law_that_looks_at_the_process_is_played_by_the_general_loop() -> None:
+    law = np.random.default_rng(0).dirichlet(np.ones(2), size=(4, 2))
+    problem = ol.ImpairedMDP(dense(), ol.StochasticDelay(law))
+    world = World(problem)
+    assert world._loop_of(world.player(ol.solve(problem).policy)) is None

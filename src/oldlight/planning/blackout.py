@@ -85,7 +85,8 @@ def blackout_values(problem: ImpairedMDP, policy: BlackoutPolicy) -> Floats:
     corner, unseen = np.zeros((H - d + 1, S, Q)), np.empty(S)
     first = encode(tuple(policy.sequences[0, 0, 0, :d].tolist()), A)
     losses = (d, np.array(seen), np.ascontiguousarray(G))
-    kernels.walk_all(process, losses, np.ascontiguousarray(policy.sequences), first, corner, unseen)
+    sequences = np.require(policy.sequences, requirements=["C", "W"])  # one kind of array: one loop is compiled
+    kernels.walk_all(process, losses, sequences, first, corner, unseen)
     if d == H:
         return unseen
     return np.asarray(seen[0] * corner[0][:, first] + (1.0 - seen[0]) * unseen)

@@ -130,7 +130,8 @@ class SettledSearch(AgeSearch):
         from oldlight.kernels import search as searching
         from oldlight.kernels import settling as kernels
 
-        limits = searching.Limits(np.array([self.slack]), np.array([0]), np.array([BATCH]))
+        batch = BATCH if self.most is None else min(BATCH, max(self.most, 1))
+        limits = searching.Limits(np.array([self.slack]), np.array([0]), np.array([batch]))
         while True:
             parts = (self._process, self._link, self._tables, self._graph, self._settled)
             place, status = kernel(*parts, *what, place, limits)

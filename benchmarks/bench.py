@@ -33,7 +33,8 @@ from bare_loop import BareLoop
 from controller import controller_latency
 from envs import environments
 from forever import forever
-from links import links
+from links import links, loss_nodes
+from oldlight.kernels.long_blocks import COLUMNS, PRODUCT
 from oldlight.machine import thread_count
 from page import markdown, surroundings, write
 from sparse import sparse_processes
@@ -108,11 +109,14 @@ def _beside_quantecon(chain: Any, d: int, problem: Any, model: Any, ours: Any) -
         t = best(
             3 if d > 5 else 7,
             ours=lambda: ol.solve(problem, progress=False),
+            first=lambda: ol.solve(warm(chain, d), progress=False),
             build=build,
             solve=lambda: backward_induction(process, chain.horizon, model.after),
         )
-    for name, theirs in (("quantecon, solve", t["solve"]), ("quantecon, build + solve", t["build"] + t["solve"])):
-        yield _pair(f"d={d}", f"{len(model.after):,}", name, t["ours"], theirs)
+    size = f"{len(model.after):,}"
+    yield _pair(f"d={d}", size, "quantecon, solve", t["ours"], t["solve"])
+    yield _pair(f"d={d}, a new problem made and planned", size, "quantecon, solve", t["first"], t["solve"])
+    yield _pair(f"d={d}", size, "quantecon, build + solve", t["ours"], t["build"] + t["solve"])
 
 
 def _beside_mdptoolbox(chain: Any, d: int, problem: Any, model: Any, ours: Any) -> Iterator[Row]:
@@ -217,7 +221,8 @@ def long_delays(quick: bool) -> Iterator[Row]:
 
 def dense_successors(quick: bool) -> Iterator[Row]:
     """Random dense processes, H=10, warm start: 2·S²·A^(d+1) operations per step, as a share of what a large product of
-    square matrices reaches in the same run with the same threads."""
+    square matrices reaches in the same run with the same threads, and of what products of our own shape do (S·A rows, S long, as many columns as one
+    thread takes at a time), without any maximum or policy: short rows leave a product less to do with what it has loaded."""
     rng = np.random.default_rng(0)
     square = rng.random((1500, 1500))
     for S, A, d in ((20, 5, 5), (20, 5, 6), (20, 5, 7), (100, 4, 4)):
@@ -225,7 +230,7 @@ def dense_successors(quick: bool) -> Iterator[Row]:
             continue
         mdp = ol.TabularMDP(rng.dirichlet(np.ones(S), size=(S, A)), rng.random((S, A)), horizon=10)
         problem = warm(mdp, d)
-        fastest = {"gemm": float("inf"), "ours": float("inf")}
+        fastest = dict.fromkeys(("gemm", "ours", "shape"), float("inf"))
         began = time.perf_counter()
         while time.perf_counter() - began < (1 if quick else 6):
             np.dot(square, square)
@@ -233,12 +238,31 @@ def dense_successors(quick: bool) -> Iterator[Row]:
             time.sleep(0.1)  # the product's own threads keep a core busy for a while
             for _ in range(3):
                 fastest["ours"] = min(fastest["ours"], _seconds(lambda p=problem: ol.solve(p, progress=False)))
+            fastest["shape"] = min(fastest["shape"], _products(S, A, A ** (d - 1)))
         reached = mdp.horizon * 2 * S**2 * A ** (d + 1) / fastest["ours"] / 1e9
         possible = 2 * len(square) ** 3 / fastest["gemm"] / 1e9
         yield {
             "what": f"S={S}, A={A}, d={d}", "ours": fastest["ours"], "GFLOP/s": f"{reached:.1f}",
             "theirs": f"dgemm {possible:.1f} GFLOP/s", "share": f"{100 * reached / possible:.1f} %",
+            "dgemm of our shape": f"{1 / fastest['shape'] / 1e9:.1f} GFLOP/s",
+            "share of that": f"{100 * reached * fastest['shape'] * 1e9:.1f} %",
         }  # fmt: skip
+
+
+def _products(S: int, A: int, queues: int) -> float:
+    """Seconds for one operation in products as a plan makes them, one thread of ours each."""
+    columns = A * min(max(16, COLUMNS // A // 16 * 16), queues)
+    rows = -(-S * A // -(-S * A * S * columns // PRODUCT))
+    left, right, times = np.ones((rows, S)), np.ones((S, columns)), 2 * 10**7 // (rows * S * columns)
+
+    def work(out: Any) -> None:
+        for _ in range(times):
+            np.dot(left, right, out)
+
+    outs = [np.empty((rows, columns)) for _ in range(thread_count())]
+    with ThreadPoolExecutor(len(outs)) as pool:
+        t = _seconds(lambda: list(pool.map(work, outs)))
+    return t / (2 * rows * S * columns * times * len(outs))
 
 
 def _seconds(do: Callable[[], Any]) -> float:
@@ -548,6 +572,7 @@ SECTIONS: dict[str, Callable[[bool], Iterator[Row]]] = {
     "sparse processes, beside quantecon and scipy": sparse_processes,
     "loss": loss,
     "links as they are, beside a constant delay": links,
+    "loss alone, beside products of its laws": loss_nodes,
     "beyond the plain plan": beyond,
     "learning": learning,
     "learners: blocks of episodes beside one by one": other_learners,

@@ -18,6 +18,7 @@ from oldlight.model.channels import (
     Periodic,
     RenewalLoss,
 )
+from oldlight.planning.link_plan import LinkPlan
 from played import chi_square
 
 HORIZON = 5
@@ -62,7 +63,7 @@ def ages_of(arrivals: Any) -> list[tuple[int, ...]]:
     return [tuple(column) for column in out.T.tolist()]
 
 
-def agrees(drawn: list[tuple[int, ...]], law: dict[tuple[int, ...], float]) -> None:
+def assert_law(drawn: list[tuple[int, ...]], law: dict[tuple[int, ...], float]) -> None:
     """χ² against the exact law: impossible outcomes never, p-value above 1e-4."""
     assert len(law) == 1 or chi_square(Counter(drawn), law) > 1e-4
     assert set(drawn) <= set(law)
@@ -84,3 +85,16 @@ def guessing(horizon: int = HORIZON) -> ol.TabularMDP:
     stay = np.array([[0.7, 0.2, 0.1], [0.1, 0.7, 0.2], [0.2, 0.1, 0.7]])
     P = np.stack([stay, 0.8 * stay + 0.2 * np.roll(stay, 1, axis=1), 0.5 * stay + 0.5 / 3], axis=1)
     return ol.TabularMDP(P, np.eye(3) + 0.1 * np.arange(3), horizon=horizon, initial=[0.5, 0.3, 0.2])
+
+
+def plan_link(
+    mdp: ol.TabularMDP,
+    automaton: ChannelAutomaton,
+    *,
+    tolerance: float = 0.0,
+    seconds: float | None = None,
+    depth: int | None = None,
+    **how: Any,
+) -> LinkPlan:
+    """The plan behind `automaton`, as `solve` makes it of a problem."""
+    return LinkPlan(mdp, automaton, **how).run(tolerance, seconds, depth)

@@ -7,20 +7,21 @@ A *problem* is a process behind a link, with its number of episodes. The regret 
 its score is that over the least regret of any learner on the same problem, so 1 is the best. Over the problems that a learner is made for: the
 geometric mean of its scores, the worst one, and how many problems these are. The profile draws, for each learner, the share of *all* problems on which
 its score is at most x: what a learner is not made for counts as missed. A regret below a thousandth of the best value counts as that much, so that
-nothing is divided by (nearly) nothing. A study that is not finished is shown as far as it is: problems on which all learners of their block are
-done.
+nothing is divided by (nearly) nothing. A study that is not finished is shown as far as it is: the problems on which every learner has run with every seed,
+and how many of the suite's problems these are.
 """
 
 from __future__ import annotations
 
 import argparse
+from collections import Counter
 from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-from oldlight.studies import Result, results
+from oldlight.studies import Result, results, store
 
 Problem = tuple[str, str, str]
 LEAST = 1e-3  # of the best value
@@ -38,6 +39,14 @@ def regrets(found: Iterable[Result]) -> dict[Problem, dict[str, float]]:
     return {
         problem: {label: float(np.mean(row)) for label, row in learners.items()} for problem, learners in each.items()
     }
+
+
+def complete(folder: Path, found: Iterable[Result]) -> tuple[set[Problem], int]:
+    """The problems of the folder's study of which every job is done, and how many problems it has."""
+    jobs = store.read_study(folder)["cells"]
+    asked = Counter((job["block"], job["instance"], job["channel"]) for job in jobs if job["kind"] == "learner")
+    done = Counter((x.block, x.instance, x.channel) for x in found if x.kind == "learner")
+    return {problem for problem, n in asked.items() if done[problem] == n}, len(asked)
 
 
 def scores(regret: Mapping[Problem, Mapping[str, float]]) -> dict[Problem, dict[str, float]]:
@@ -95,14 +104,17 @@ def main() -> None:
     parser.add_argument("folder", type=Path, help="the folder of results that `oldlight run` made")
     parser.add_argument("--into", type=Path, help="write NAME.md and NAME.svg here, not to the terminal")
     given = parser.parse_args()
-    regret = regrets(results(given.folder))
-    most = {block: max(len(row) for p, row in regret.items() if p[0] == block) for block, *_ in regret}
-    regret = {p: row for p, row in regret.items() if len(row) == most[p[0]]}
+    found = list(results(given.folder))
+    whole, problems = complete(given.folder, found)
+    regret = {problem: row for problem, row in regrets(found).items() if problem in whole}
     score = scores(regret)
-    print(table(score, regret))
+    text = f"{len(whole)} of {problems} problems: those on which every learner has run with every seed.\n\n" + table(
+        score, regret
+    )
+    print(text)
     if given.into is not None:
         given.into.mkdir(parents=True, exist_ok=True)
-        (given.into / f"{given.folder.name}.md").write_text(table(score, regret) + "\n", encoding="utf-8")
+        (given.into / f"{given.folder.name}.md").write_text(text + "\n", encoding="utf-8")
         draw(score, given.into / f"{given.folder.name}.svg")
 
 

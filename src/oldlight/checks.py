@@ -131,6 +131,14 @@ def positive(name: str, value: Any) -> float:
     return number
 
 
+def at_least(name: str, value: Any, least: float) -> float:
+    """A finite number ≥ least."""
+    number = real(name, value)
+    if number < least:
+        raise ValueError(f"{name} is {number:.12g}, expected a number ≥ {least:g}")
+    return number
+
+
 def one_of(name: str, value: Any, allowed: Sequence[str]) -> str:
     """One of a few words."""
     if value not in allowed:
@@ -146,9 +154,9 @@ def nearest(word: str, allowed: Iterable[str]) -> str:
     return f"; did you mean {close[0]}?" if close else f"; there is {', '.join(known)}"
 
 
-def renamed(old: str, new: str, *, stacklevel: int = 3) -> None:
+def renamed(old: str, new: str) -> None:
     """Warn that `old` is now called `new`; the warning points at the caller of the function that calls this one."""
-    warnings.warn(f"{old} is now {new}", DeprecationWarning, stacklevel=stacklevel)
+    warnings.warn(f"{old} is now {new}", DeprecationWarning, stacklevel=3)
 
 
 def renamed_property(old: str, new: str) -> property:
@@ -216,7 +224,7 @@ def names(name: str, values: Sequence[str] | None, count: int) -> tuple[str, ...
 
 
 def is_power(n: int, base: int, exponent: int) -> bool:
-    """n = base^exponent? Without a number of more digits than n has, whatever a file holds."""
+    """n = base^exponent? Computed without numbers longer than n, whatever a file holds."""
     if base < 1 or exponent < 0 or (base > 1 and exponent >= int(n).bit_length()):
         return False
     return bool(n == int(base) ** int(exponent))

@@ -91,7 +91,7 @@ def _cause(error: Exception) -> str:
 
 
 def _opened(path: str | os.PathLike[str]) -> int:
-    """A handle of a regular file. A pipe does not make us wait: it is not one."""
+    """A handle of a regular file; a pipe is refused without waiting for it."""
     handle = os.open(path, os.O_RDONLY | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_BINARY", 0))
     mode = os.fstat(handle).st_mode
     if not stat.S_ISREG(mode):
@@ -124,7 +124,7 @@ def json_of(text: str | bytes) -> Any:
 
 
 def _shallow(value: Any) -> Any:
-    """The value, if it is not nested too deeply: whoever walks through it later may call itself."""
+    """The value, if it is not nested too deeply: what walks through it later may be recursive."""
     level, depth = [value], 0
     while parts := [
         each.values() if isinstance(each, dict) else each for each in level if isinstance(each, dict | list)
@@ -192,7 +192,7 @@ class Arrays:
         return name in self._entries
 
     def beginning(self, prefix: str) -> list[str]:
-        """The names that begin so."""
+        """The names that begin with this."""
         return [name for name in self._entries if name.startswith(prefix)]
 
     def shape(self, name: str) -> tuple[int, ...]:
@@ -283,7 +283,7 @@ def _spoken(kinds: str) -> str:
 
 
 class _InPieces(io.BufferedReader):
-    """A file of which nobody reads much at once: the directory of an archive takes a tenfold of its bytes when it is read."""
+    """A file that is read in small pieces only: the directory of an archive takes ten times its bytes in memory."""
 
     def read(self, size: int | None = -1, /) -> bytes:
         data = super().read(PIECE + 1 if size is None or size < 0 else min(size, PIECE + 1))

@@ -211,7 +211,7 @@ def _refuse_unmarked(name: str, found: Callable[..., Any], bases: Sequence[type]
 
 
 def _marked(what: Any) -> bool:
-    """Has it the mark itself? Not by inheritance, and not by a __getattr__ that has everything."""
+    """Is it marked itself, not through inheritance or a __getattr__ that answers to every name?"""
     try:
         return vars(what).get(MARK) is True
     except TypeError:  # no attributes of its own

@@ -218,7 +218,7 @@ def _environment(changes: dict[str, str]) -> Iterator[None]:
 
 
 def _begin(pipe: Connection, safe: str | None, target: Callable[..., None], arguments: tuple[Any, ...]) -> None:
-    """What every worker does first. safe: PYTHONSAFEPATH as it was for who started this."""
+    """What every worker does first. safe: the PYTHONSAFEPATH of the process that started this one."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # which also forgets one that was held back
     if hasattr(signal, "pthread_sigmask"):
         signal.pthread_sigmask(signal.SIG_UNBLOCK, {signal.SIGINT})

@@ -14,7 +14,7 @@ import oldlight as ol
 
 pytest.importorskip("stable_baselines3", reason="stable-baselines3 is not installed: make test-deep")
 
-from oldlight.deep import grid_returns, link_callback, train
+from oldlight.deep import link_callback, plan_on_grid, train
 from oldlight.deep.forward_model import CountModel, ForwardExam, NetworkModel, Recorder, predicted
 from oldlight.envs import AugmentedObservation, ImpairedObservation, ImpairedParts, policy_of
 from oldlight.studies import Environment, load_study
@@ -98,9 +98,20 @@ def test_a_short_training_of_the_others(env: str, algorithm: Any, observation: A
 
 
 def test_the_yardstick_of_a_continuous_environment() -> None:
-    behind, full = grid_returns(Environment("MountainCar-v0", ol.ConstantDelay(1)), 3, 0)
-    assert -140 < behind < -80
-    assert -140 < full < -80
+    found = plan_on_grid(Environment("MountainCar-v0", ol.ConstantDelay(1)), test_episodes=3)
+    assert -140 < found["mean"] < -80
+    assert found["random"] == -200  # random actions never reach the goal
+    assert found["half_width"] == pytest.approx(1.96 * np.std(found["returns"], ddof=1) / np.sqrt(3))
+    with pytest.raises(ValueError, match='by the task "solve"'):
+        plan_on_grid(ol.ImpairedMDP(ol.instances.sensing_chain(0.8), "none"))
+
+
+def test_a_plan_is_made_once_for_each_environment_and_link() -> None:
+    jobs = load_study(ROOT / "docs" / "studies" / "yardstick_quick.toml").jobs()
+    plans = [(job.instance, job.channel) for job in jobs if job.label == "plan on a grid"]
+    assert len(plans) == len(set(plans)) == 2 * 2
+    assert {job.channel for job in jobs} == {"packets, 10% lost", "bursts"}
+    assert max(job.replicate for job in jobs) == 2
 
 
 def test_the_link_in_the_log() -> None:

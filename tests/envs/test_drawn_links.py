@@ -108,26 +108,6 @@ def same(x: Any, y: Any) -> None:
         assert np.array_equal(x, y)
 
 
-def test_tensors_stay_tensors() -> None:
-    torch = pytest.importorskip("torch")
-
-    class OfTensors(gym.vector.VectorWrapper):
-        def reset(self, **how: Any) -> Any:
-            seen, info = self.env.reset(**how)
-            return torch.as_tensor(seen), info
-
-        def step(self, actions: Any) -> Any:
-            seen, *rest = self.env.step(actions.numpy())
-            return torch.as_tensor(seen), torch.as_tensor(rest[0]), *rest[1:]
-
-    envs = ImpairedVectorObservation(OfTensors(SyncVectorEnv([lambda: CountingEnv(5, "Box")] * 2)), "constant:1")
-    shown, _ = envs.reset(seed=0)
-    assert all(isinstance(part, torch.Tensor) for part in shown.values())
-    shown, rewards, *_ = envs.step(torch.zeros(2, dtype=torch.int64))
-    assert shown["observation"].tolist() == [[0.0] * 3] * 2
-    assert isinstance(rewards, torch.Tensor)
-
-
 # -- what info tells --------------------------------------------------------------------------------------------------
 
 
@@ -253,6 +233,19 @@ def test_a_model_is_valued_as_it_plays(channel: str, actuation: int) -> None:
     assert abs(np.mean(earned) - value) < 4 * np.std(earned, ddof=1) / np.sqrt(n)
     ol.Controller(problem, policy).act()
     assert ol.simulate(problem, policy, 50, seed=0).mean >= 0
+
+
+def test_a_model_runs_over_the_network() -> None:
+    """The testbed sends the model to another process, and it earns there what its exact value says."""
+    env = ol.envs.AugmentedObservation(
+        ol.envs.TabularEnv("sensing_chain:n_states=6,n_actions=3,horizon=5", channel="constant:1")
+    )
+    problem = env.unwrapped.problem  # type: ignore[attr-defined]
+    policy = policy_of(Nearest(env.observation_space.shape[0], problem.n_actions), env)
+    result = ol.run_testbed(problem, policy, episodes=60, seed=1)
+    assert result.report["ticks"] == 300
+    assert result.predicted.value == pytest.approx(ol.evaluate(problem, policy).value)
+    assert result.agrees
 
 
 def test_a_model_behind_packets_and_what_is_refused() -> None:

@@ -145,7 +145,7 @@ def test_what_is_done_where_an_action_is_missing(missing: Any, expected: list[in
     inner = CountingEnv(7)
     inner.action_space = spaces.Discrete(8)
     env = ImpairedAction(inner, "none", missing=missing, default=7)
-    env._sampler = Told()  # type: ignore[assignment]
+    env._link.sampler = Told()  # type: ignore[assignment]
     env.reset(seed=0)
     infos = [env.step(i)[4] for i in range(7)]
     assert [info["acted"] for info in infos] == inner.acted == expected

@@ -12,7 +12,7 @@ import pytest
 
 import oldlight as ol
 from oldlight.explore import answers
-from oldlight.explore.answers import Desk, actions_seen
+from oldlight.explore.answers import Answerer, actions_seen
 from oldlight.explore.menu import Menu, menu_of
 from oldlight.explore.positions import position_of, problem_at
 from oldlight.planning.impairments import link_of
@@ -48,7 +48,9 @@ def patient(monkeypatch: pytest.MonkeyPatch) -> None:
 def answer(menu: Menu, position: dict[str, Any], *parts: str, **more: Any) -> dict[str, dict[str, Any]]:
     """The last report of each part."""
     found: dict[str, dict[str, Any]] = {}
-    Desk(menu)({"position": position, "parts": list(parts), **more}, lambda part: found.update({part["part"]: part}))
+    Answerer(menu)(
+        {"position": position, "parts": list(parts), **more}, lambda part: found.update({part["part"]: part})
+    )
     assert "refused" not in found or "refused" in parts, found["refused"]["text"]
     return found
 
@@ -188,11 +190,11 @@ def test_the_policy_is_counted_in_episodes(menu: Menu) -> None:
 def test_what_is_too_large_is_said_in_a_sentence() -> None:
     small = menu_of("sensing_chain", max_bytes=1_000_000)
     found: list[dict[str, Any]] = []
-    Desk(small)({"position": {"delay": 8, "loss": 0}, "parts": ["optimum"]}, found.append)
+    Answerer(small)({"position": {"delay": 8, "loss": 0}, "parts": ["optimum"]}, found.append)
     assert found[-1]["part"] == "refused"
     assert found[-1]["large"]
     assert "the limit is" in found[-1]["text"]
-    Desk(small)({"position": {"delay": 2, "loss": 10, "start": "warm"}, "parts": ["optimum"]}, found.append)
+    Answerer(small)({"position": {"delay": 2, "loss": 10, "start": "warm"}, "parts": ["optimum"]}, found.append)
     assert found[-1]["part"] == "refused"
     assert "warm start" in found[-1]["text"]
 
@@ -200,7 +202,7 @@ def test_what_is_too_large_is_said_in_a_sentence() -> None:
 @pytest.mark.parametrize("seed", [-1, 2**40, "one", True])
 def test_a_seed_that_is_none_is_refused(menu: Menu, seed: Any) -> None:
     found: list[dict[str, Any]] = []
-    Desk(menu)({"position": {}, "parts": ["episode"], "seed": seed}, found.append)
+    Answerer(menu)({"position": {}, "parts": ["episode"], "seed": seed}, found.append)
     assert found[-1]["part"] == "refused"
     assert "allowed is a whole number from 0" in found[-1]["text"]
 
@@ -234,13 +236,13 @@ def test_a_recording_is_planned_for_and_played(tmp_path: Path) -> None:
 
 def test_the_map_marks_bounds_that_do_not_meet(menu: Menu, monkeypatch: pytest.MonkeyPatch) -> None:
     """A plan that was stopped is at least its colour: the page is told so, and only there."""
-    true_value = Desk._value
+    true_value = Answerer._value
 
-    def stopped(desk: Desk, position: Any, report: Any = None) -> tuple[float, float]:
-        low, high = true_value(desk, position, report)
+    def stopped(answer: Answerer, position: Any, report: Any = None) -> tuple[float, float]:
+        low, high = true_value(answer, position, report)
         return (low, high) if position.loss != 90 else (low - 0.1, high)
 
-    monkeypatch.setattr(Desk, "_value", stopped)
+    monkeypatch.setattr(Answerer, "_value", stopped)
     monkeypatch.setattr(answers, "MAP_DELAYS", (0, 1))
     found = answer(menu, {"delay": 1, "loss": 10}, "frontier")["frontier"]
     assert found["open"] == [[q == 90] * 2 for q in found["losses"]]
@@ -251,7 +253,7 @@ def test_beyond_patience_a_progress_note_is_shown(menu: Menu, monkeypatch: pytes
     monkeypatch.setattr(answers, "QUICK", 1e-9)
     monkeypatch.setattr(answers, "PATIENCE", 0.0)
     told: list[dict[str, Any]] = []
-    Desk(menu)({"position": {"delay": 1, "loss": 40}, "parts": ["optimum"]}, told.append)
+    Answerer(menu)({"position": {"delay": 1, "loss": 40}, "parts": ["optimum"]}, told.append)
     first, last = (part for part in told if part["part"] == "optimum")
     assert not first["final"]
     assert last["final"]

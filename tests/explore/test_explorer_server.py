@@ -24,7 +24,7 @@ import oldlight as ol
 from oldlight.explore import page_files
 from oldlight.explore.menu import menu_of
 from oldlight.explore.server import MESSAGE, application, bound, read_job
-from oldlight.explore.sessions import Crew
+from oldlight.explore.sessions import TabWorkers
 
 TOKEN = "t0ken-of-this-test"
 HOST = "127.0.0.1:8123"
@@ -34,8 +34,8 @@ MENU = menu_of("inventory:horizon=3")
 
 
 @pytest.fixture(scope="module")
-def crew() -> Iterator[Crew]:
-    made = Crew(MENU)
+def workers() -> Iterator[TabWorkers]:
+    made = TabWorkers(MENU)
     try:
         yield made
     finally:
@@ -43,8 +43,8 @@ def crew() -> Iterator[Crew]:
 
 
 @pytest.fixture(scope="module")
-def client(crew: Crew) -> Iterator[TestClient]:
-    app = application(MENU, TOKEN, (HOST, "localhost:8123"), crew)
+def client(workers: TabWorkers) -> Iterator[TestClient]:
+    app = application(MENU, TOKEN, (HOST, "localhost:8123"), workers)
     with TestClient(app, base_url=f"http://{HOST}") as made:
         yield made
 
@@ -133,7 +133,7 @@ def test_a_taken_port_is_named() -> None:
             bound(taken.getsockname()[1])
 
 
-def test_a_tab_is_answered_and_closing_it_ends_its_process(client: TestClient, crew: Crew) -> None:
+def test_a_tab_is_answered_and_closing_it_ends_its_process(client: TestClient, workers: TabWorkers) -> None:
     best = ol.solve(ol.ImpairedMDP(ol.instances.inventory(horizon=3), "constant:1+loss:0.1")).value
     with client.websocket_connect(LIVE, headers=ORIGIN) as tab:
         tab.send_text(ask(1, "optimum", delay=99))
@@ -160,12 +160,11 @@ def test_a_tab_is_answered_and_closing_it_ends_its_process(client: TestClient, c
                 two = tab.receive_json()
             assert (one["n"], two["n"]) == (1, 41)
             assert one["value"] > two["value"]
-            workers = list(crew._all)
-            assert len(workers) >= 2
+            assert len(workers._all) >= 2
     until = time.monotonic() + 20
-    while len(crew._all) > 1 and time.monotonic() < until:  # the one that waits for the next tab stays
+    while len(workers._all) > 1 and time.monotonic() < until:  # the one that waits for the next tab stays
         time.sleep(0.05)
-    assert len(crew._all) <= 1
+    assert len(workers._all) <= 1
 
 
 def test_ctrl_c_ends_the_server_and_every_process_of_it() -> None:

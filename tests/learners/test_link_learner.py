@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 import oldlight as ol
-from link_cases import BY_NODES, guessing, names
+from link_cases import BY_NODES, guessing, names, plan_link
 from oldlight.learners import Episode, LinkLearner, Setting, learn
 from oldlight.learners.base import Learner
 from oldlight.planning.group_walk import group_value
@@ -200,7 +200,6 @@ def test_counts_of_an_episode_by_hand() -> None:
 def test_counted_ages_make_the_link(problem: ol.ImpairedMDP) -> None:
     """An age chain is counted as it is: the value of a plan behind the counted link tends to that behind the true one."""
     from oldlight.learners.link_counts import AgeCounts
-    from oldlight.planning.link_plan import plan_link
 
     played = ol.simulate(problem, ol.solve(problem).policy, 4000, seed=3, record=True)
     assert played.arrivals is not None

@@ -94,3 +94,18 @@ def test_scores_means_worst_and_profile_by_hand() -> None:
     assert suites.profile(score, "three", [1.0, 9.0, 10.0]).tolist() == [0.0, 0.0, 0.5]
     assert suites.profile(score, "one", [1.0, 2.0]).tolist() == [0.5, 1.0]
     assert "| one | 1.41 | 2.0 | 2 |" in suites.table(score, regret)
+
+
+def test_a_problem_counts_when_every_learner_and_seed_is_done(tmp_path: Path) -> None:
+    from oldlight.studies import load_study, results, run_study, store
+
+    learners = ["UniformRandom", "PosteriorSampling"]
+    text = {"name": "two", "instances": ["dichotomy:1"], "channels": ["none", "constant:1"], "learners": learners}
+    run_study(load_study(text | {"episodes": 5, "seeds": 2}), tmp_path, workers=1, progress=False)
+    whole, problems = suites.complete(tmp_path, results(tmp_path))
+    assert (len(whole), problems) == (2, 2)
+    lost = next(job for job in store.read_study(tmp_path)["cells"] if job["channel"] == "none")
+    store.result_file(tmp_path, lost["id"]).unlink()
+    whole, problems = suites.complete(tmp_path, results(tmp_path))
+    assert problems == 2
+    assert {channel for _, _, channel in whole} == {"constant:1"}

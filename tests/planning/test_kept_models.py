@@ -9,6 +9,7 @@ import pytest
 
 import oldlight as ol
 from oldlight.planning.delay import DelayModel
+from oracle import optimal_value, random_instance
 
 
 @pytest.mark.parametrize("channel", ["constant:2", "bernoulli:0.5"])
@@ -25,6 +26,29 @@ def test_the_second_plan_of_a_problem_is_that_of_a_new_one(channel: str) -> None
     assert ol.Layout.of(problem) is ol.Layout.of(problem)
     changed = problem.behind("constant:1")
     assert ol.Layout.of(changed).size != ol.Layout.of(problem).size
+
+
+@pytest.mark.parametrize("warm", [False, True])
+@pytest.mark.parametrize("stationary", [False, True])
+def test_processes_of_one_size_share_their_places_and_not_their_numbers(warm: bool, stationary: bool) -> None:
+    rng, problems = np.random.default_rng(5), []
+    for _ in range(2):
+        P, R, rho = random_instance(rng, 2, 2, 3, stationary=stationary)
+        mdp = ol.TabularMDP(P, R, horizon=3, initial=rho)
+        problem = ol.ImpairedMDP(mdp, ol.ConstantDelay(1), start="warm" if warm else None)
+        first = None if warm else [0.0, 1.0]
+        expected = optimal_value(P, R, rho, first=first, warm_delay=1 if warm else None)
+        assert ol.solve(problem).value == pytest.approx(expected, abs=1e-12)
+        problems.append(problem)
+    one, two = problems
+    assert ol.Layout.of(one) is ol.Layout.of(two)
+    assert DelayModel.of(one).schedule("two times") is DelayModel.of(two).schedule("two times")
+    later = ol.ImpairedMDP(
+        two.mdp, ol.ConstantDelay(0), actuation=1
+    )  # the same delay of what is seen, the other kind of it
+    assert ol.solve(later).value == pytest.approx(
+        optimal_value(P, R, rho, actuation=1, initial_actions=(0,)), abs=1e-12
+    )
 
 
 def test_what_was_made_of_a_problem_is_not_pickled() -> None:

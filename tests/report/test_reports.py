@@ -5,11 +5,11 @@ from __future__ import annotations
 import re
 from pathlib import Path
 
+import heuristics_table as heuristics
 import numpy as np
 import pytest
 
 import oldlight as ol
-from oldlight.report import heuristics_table as heuristics
 
 ROOT = Path(__file__).parents[2]
 

@@ -15,6 +15,8 @@ import pytest
 import oldlight as ol
 from oldlight import progress, workers
 from oldlight.learners import DelayedUCBVI, learn_seeds
+from oldlight.machine import thread_count
+from oldlight.studies.work import keep_to_one_thread
 from oldlight.workers import Pool
 
 DROPPED = "import os, signal\ntry:\n    os.kill(os.getpid(), signal.SIGINT)\n    for _ in range(1000): pass\nexcept BaseException: pass"
@@ -31,6 +33,8 @@ def do(job: tuple[str, Any], report: Callable[[Any], None]) -> Any:
         raise ol.TooLarge(what)
     if kind == "odd":
         raise Odd(1, 2)
+    if kind == "threads":
+        return [thread_count(), *(os.environ.get(name) for name in what)]
     if kind == "die":
         os.kill(os.getpid(), signal.SIGKILL)
     if kind == "wait":
@@ -76,6 +80,18 @@ def test_results_reports_errors_and_deaths() -> None:
     assert told[2][1] == ("died", "the worker process was killed by signal 9 (SIGKILL); was it out of memory?")
     assert repr(told[3][1][1]) == "RuntimeError('Odd: 1 and 2')"
     assert multiprocessing.active_children() == []
+
+
+def test_a_worker_has_one_thread_for_plans_and_for_products_of_matrices(monkeypatch: pytest.MonkeyPatch) -> None:
+    names = ("OLDLIGHT_THREADS", "OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS", "NUMBA_NUM_THREADS")
+    for name in names:
+        monkeypatch.setenv(name, "7")
+    with Pool(do, 1) as pool:
+        found = [what for kind, _, what in pool.run([("threads", names)]) if kind == "done"]
+    assert found == [[1, "1", "1", "1", "1", "1"]]
+    assert thread_count() == 7  # the caller keeps its own
+    keep_to_one_thread()  # what a dask worker does, which somebody else has started
+    assert thread_count() == 1
 
 
 def test_stopping_gives_what_was_put_down_and_ends_what_does_not_hear(

@@ -27,7 +27,7 @@ from oldlight.control import Controller
 from oldlight.planning import heuristics
 from oldlight.testbed.processes import IN_STEP, Plant
 from oldlight.testbed.testbed import TestbedResult, _run, relay_of, run_testbed
-from oldlight.testbed.wire import PLANT, Delays, Leash, Port, Recorded, Setup, Stopped
+from oldlight.testbed.wire import PLANT, Delays, Port, Recorded, Setup, Stopped, Watchdog
 from oldlight.traces import Trace
 
 NAN = float("nan")
@@ -114,8 +114,8 @@ def test_the_return_is_what_evaluate_predicts(kind: str) -> None:
 class BadPort(Port):
     """A wire that loses one datagram in ten and doubles one in five."""
 
-    def __init__(self, leash: Leash, setup: Setup, seed: int) -> None:
-        super().__init__(leash, setup)
+    def __init__(self, watchdog: Watchdog, setup: Setup, seed: int) -> None:
+        super().__init__(watchdog, setup)
         self.rng = np.random.default_rng(seed)
 
     def send(self, peer: str, message: Any) -> None:
@@ -131,7 +131,7 @@ def test_datagrams_lost_and_doubled_on_the_wire_change_nothing(kind: str) -> Non
     calm = without_a_network(setup_for(problem, 20))
     setup = setup_for(problem, 20, patience=0.02)
     pipes = {role: multiprocessing.Pipe() for role in IN_STEP}
-    ports = {role: BadPort(Leash(pipes[role][1], setup.deadline), setup, i) for i, role in enumerate(IN_STEP)}
+    ports = {role: BadPort(Watchdog(pipes[role][1], setup.deadline), setup, i) for i, role in enumerate(IN_STEP)}
     counts: dict[str, dict[str, Any]] = {role: {} for role in IN_STEP}
 
     def work(role: str) -> None:
@@ -158,7 +158,7 @@ def test_datagrams_lost_and_doubled_on_the_wire_change_nothing(kind: str) -> Non
 
 def test_strangers_and_noise_are_not_heard() -> None:
     pipe, end = multiprocessing.Pipe()
-    port = Port(Leash(end, time.monotonic() + 10), setup_for(problem_of("warm"), 20))
+    port = Port(Watchdog(end, time.monotonic() + 10), setup_for(problem_of("warm"), 20))
     forms = {"seen": ("e", "state")}
     friend = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
     friend.bind(("127.0.0.1", 0))

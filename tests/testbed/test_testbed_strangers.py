@@ -19,7 +19,7 @@ import oldlight as ol
 from oldlight.control import Controller
 from oldlight.testbed import run_testbed
 from oldlight.testbed.processes import IN_STEP, IN_TIME
-from oldlight.testbed.wire import CONTROLLER, PLANT, RELAY, Leash, Port, Setup, Stopped
+from oldlight.testbed.wire import CONTROLLER, PLANT, RELAY, Port, Setup, Stopped, Watchdog
 
 MDP = ol.TabularMDP(np.full((2, 2, 2), 0.5), np.eye(2), horizon=4)
 PROBLEM = ol.ImpairedMDP(MDP, ol.ConstantDelay(1))
@@ -46,7 +46,7 @@ NOISE = [
 def played(setup: Setup, work: dict[str, Any], sender: str) -> dict[str, dict[str, Any]]:
     """The three roles as threads, each flooded with noise by `sender` ("stranger", or the port of a peer)."""
     pipes = {role: multiprocessing.Pipe() for role in work}
-    ports = {role: Port(Leash(pipes[role][1], setup.deadline), setup) for role in work}
+    ports = {role: Port(Watchdog(pipes[role][1], setup.deadline), setup) for role in work}
     counts: dict[str, dict[str, Any]] = {role: {} for role in work}
     failed: list[BaseException] = []
     begin = time.monotonic() + 0.2
@@ -97,7 +97,7 @@ def test_noise_from_anybody_changes_nothing(sender: str, clock: str) -> None:
 
 def test_a_flood_of_strangers_does_not_make_time_stand_still() -> None:
     pipe, end = multiprocessing.Pipe()
-    port = Port(Leash(end, time.monotonic() + 30), setup(None))
+    port = Port(Watchdog(end, time.monotonic() + 30), setup(None))
     stop = threading.Event()
 
     def flood() -> None:

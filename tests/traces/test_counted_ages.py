@@ -9,7 +9,16 @@ import pytest
 
 import oldlight as ol
 from oldlight.traces import Trace, compare_models
-from oldlight.traces.candidates import Laws, Piece, channels, different_pairs, foretold, recommended, scores, usable_age
+from oldlight.traces.candidates import (
+    Laws,
+    Piece,
+    channels,
+    different_pairs,
+    predicted,
+    recommended,
+    scores,
+    usable_age,
+)
 from oldlight.traces.counted import AgeCounts, kernel_of, transitions
 from oldlight.traces.ticks import NEVER, PHASES, ages_of, runs_of
 from trace_cases import NAN
@@ -209,7 +218,7 @@ def test_scores_are_of_ticks_that_were_not_fitted() -> None:
     assert recommended(scores(counts))[0] == "packets"
     before, after, times = different_pairs(np.array([1, 1, 400, 900, 900]), np.array([2, 2, 401, 1, 800]))
     assert (before.tolist(), after.tolist(), times.tolist()) == ([1, 250, 250, 250], [2, 1, 250, 251], [2, 1, 1, 1])
-    assert foretold(lambda m: np.append(np.zeros(m + 1), 1.0), before, after).tolist() == [1.0, 0.0, 0.0, 1.0]
+    assert predicted(lambda m: np.append(np.zeros(m + 1), 1.0), before, after).tolist() == [1.0, 0.0, 0.0, 1.0]
 
 
 def test_deadlines_are_among_the_candidates() -> None:

@@ -322,7 +322,7 @@ def _draw_regret(found: dict[str, list[LearningRun]], path: str) -> None:
 
 
 def takes(name: str, option: str) -> bool:
-    """Has the learner this option?"""
+    """Does the learner have this option?"""
     import inspect
 
     from oldlight.registry import learner_maker

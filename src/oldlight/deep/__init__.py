@@ -10,8 +10,8 @@
 `train` is a task of a study (`docs/studies/deep.toml`) on an `Environment`, an id behind a channel. It returns the mean return of the greedy policy at `points` moments of the
 training, each over `test_episodes` episodes of a separate environment behind the same link. On a process with a table that can be
 planned it also returns the exact optimum behind that link and with full information (`oldlight.solve`), so that a learning curve
-can be drawn under the value that no learner can exceed; elsewhere, with grid_episodes > 0, the optimum is the mean return of a plan on a grid
-(`oldlight.envs.GridProcess`) in so many episodes behind the link: a yardstick, not a bound. `train.refuse` lets a study find mistakes before it trains.
+can be drawn under the value that no learner can exceed; elsewhere the task `plan_on_grid` gives something to compare with, once for each environment and
+link (`oldlight.deep.grid_plan`). `train.refuse` lets a study find mistakes before it trains.
 
 Tabular environments show the clock too: with a finite horizon the best action depends on the time that is left. Needs the extra
 `deep` (stable-baselines3 with torch).
@@ -25,6 +25,7 @@ from typing import Any, Literal, TypeAlias
 import numpy as np
 
 from oldlight import checks
+from oldlight.deep.grid_plan import plan_on_grid as plan_on_grid
 from oldlight.deep.link_log import link_callback as link_callback
 from oldlight.model.channels import Channel
 from oldlight.own_code import registered
@@ -87,10 +88,9 @@ def train(
     steps: int = 40_000,
     points: int = 20,
     test_episodes: int = 100,
-    grid_episodes: int = 0,
     settings: dict[str, Any] | None = None,
 ) -> dict[str, Any]:
-    """Train for `steps` steps; `settings` go to the algorithm; grid_episodes: of a plan on a grid, as the yardstick. Returns steps[k], returns[k] and optimum, full_optimum (NaN: unknown)."""
+    """Train for `steps` steps; `settings` go to the algorithm. Returns at[k], returns[k] and optimum, full_optimum (NaN: unknown)."""
     _at_least_one(steps=steps, points=points, test_episodes=test_episodes)
     number = seed % 2**31
     model, world = _begun(problem, number, algorithm, observation, settings)
@@ -104,7 +104,7 @@ def train(
         model.learn(steps * k // points - model.num_timesteps, reset_num_timesteps=k == 1, progress_bar=False)
         at.append(model.num_timesteps)
         mean.append(exam.mean_return(model))
-    best, full = _optimum(world, problem, grid_episodes, number + 2)
+    best, full = _optimum(world, problem)
     return {
         "at": np.array(at),
         "returns": np.array(mean),
@@ -123,7 +123,6 @@ def refuse(
     **numbers: int,
 ) -> None:
     """Refuse, before any training, what `train` with these options would refuse: a study asks for it."""
-    checks.whole("grid_episodes", numbers.pop("grid_episodes", 0))
     _at_least_one(**numbers)
     _, world = _begun(problem, None, algorithm, observation, settings)
     world.close()
@@ -208,35 +207,16 @@ def tabular(env: str) -> bool:
     return env.startswith(("oldlight/", "oldlight:")) and not env.endswith(CLASSICS)
 
 
-def _optimum(env: Any, environment: Environment, grid_episodes: int, seed: int) -> tuple[float, float]:
-    """The exact values behind the link and with full information, where the environment has a table and can be planned; else, if asked for, the
-    mean returns of plans on a grid."""
+def _optimum(env: Any, environment: Environment) -> tuple[float, float]:
+    """The exact values behind the link and with full information, where the environment has a table and can be planned; else NaN."""
     from oldlight.deep.forward_model import Recorder
     from oldlight.model.problem import ImpairedMDP
     from oldlight.planning.gap import gap
 
-    problem = getattr(env.unwrapped, "problem", None)
     with contextlib.suppress(ValueError):  # too large, or a link that is simulated only: the training still counts
+        problem = getattr(env.unwrapped, "problem", None)
         if problem is not None:
             forward = isinstance(env.env, Recorder)  # trained without the link, examined behind it
             found = gap(ImpairedMDP(problem.mdp, environment.channel) if forward else problem)
             return found.impaired, found.full
-        if grid_episodes:
-            return grid_returns(environment, grid_episodes, seed)
     return float("nan"), float("nan")
-
-
-def grid_returns(environment: Environment, episodes: int, seed: int) -> tuple[float, float]:
-    """The mean returns of plans on a grid (`oldlight.envs.GridProcess`) on the real environment: behind the link, and without one."""
-    import gymnasium as gym
-
-    from oldlight.envs import GridProcess, ImpairedObservation, play
-
-    grid = GridProcess.from_env(gym.make(environment.id), progress=False)
-    found = []
-    for channel in (environment.channel, "none"):
-        behind = ImpairedObservation(gym.make(environment.id), channel, queue=0, hindsight=False)
-        found.append(
-            float(play(behind, grid.controller(channel, progress=False), episodes, seed=seed, grid=grid).mean())
-        )
-    return found[0], found[1]

@@ -25,12 +25,14 @@ if TYPE_CHECKING:
     from oldlight.envs.impaired_observation import ImpairedObservation
     from oldlight.envs.impaired_parts import ImpairedParts
     from oldlight.envs.impaired_vector import ImpairedVectorObservation
+    from oldlight.envs.late_part import LatePart
     from oldlight.envs.model_policy import policy_of
     from oldlight.envs.tabular import TabularEnv
     from oldlight.envs.vector import TabularVectorEnv
 
 _WHERE = {
     "policy_of": "model_policy",
+    "LatePart": "late_part",
     "LinkPerEpisode": "drawn_link",
     "ImpairedVectorObservation": "impaired_vector",
     "ImpairedParts": "impaired_parts",
@@ -56,6 +58,7 @@ __all__ = [
     "ImpairedObservation",
     "ImpairedParts",
     "ImpairedVectorObservation",
+    "LatePart",
     "LinkPerEpisode",
     "TabularEnv",
     "TabularVectorEnv",

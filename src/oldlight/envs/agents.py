@@ -11,7 +11,7 @@ horizon in `FixedLength`: the state where it ended absorbs, as in the table.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any
+from typing import Any, NamedTuple
 
 import gymnasium as gym
 import numpy as np
@@ -20,6 +20,7 @@ from numpy.typing import NDArray
 
 from oldlight import checks
 from oldlight.control.controller import Controller
+from oldlight.envs.action_link import mixed_process
 from oldlight.envs.drawn_link import LinkPerEpisode
 from oldlight.envs.fixed_length import FixedLength
 from oldlight.envs.grid import GridProcess
@@ -28,6 +29,7 @@ from oldlight.envs.impaired_action import ImpairedAction
 from oldlight.envs.impaired_observation import ImpairedObservation
 from oldlight.envs.tabular import TabularEnv
 from oldlight.learners.base import LearnerLike, Setting, current_policy
+from oldlight.model.channels import Loss
 from oldlight.model.episode import Episode
 from oldlight.model.information import Information, Layout
 from oldlight.model.link_information import LinkInformation, NodeFollower
@@ -90,14 +92,16 @@ class _Stage:
         elif isinstance(env, ImpairedObservation):
             self.problem = _table(env) if problem is None else problem
             H = self.problem.horizon
-            pending = _late_actions(env)
+            pending, lossy = _late_actions(env)
             every: dict[str, Any] = {
                 "horizon": H,
                 "queue": H + len(pending),
             }  # a policy of the table needs all actions since
             every |= {"actuation": len(pending), "pending": pending}
-            inside = env.env.env if isinstance(env.env, ImpairedAction) else env.env
-            self.env = ImpairedObservation(FixedLength(inside, H), **env._saved_kwargs | every)
+            inside: gym.Env[Any, Any] = FixedLength(env.env.env if isinstance(env.env, ImpairedAction) else env.env, H)
+            if lossy is not None:  # its delay is among the pending actions
+                inside = ImpairedAction(inside, Loss(rate=lossy.rate), missing="default", default=lossy.default)
+            self.env = ImpairedObservation(inside, **env._saved_kwargs | every)
         else:
             raise TypeError(
                 f"{env} shows nothing that an agent of oldlight can read: wrap it, ImpairedObservation(env, channel), as the "
@@ -285,20 +289,29 @@ def _table(env: ImpairedObservation) -> ImpairedMDP:
         raise ValueError(
             f"{base} has no transition table, and learners are told the rewards: give problem=ImpairedMDP(TabularMDP(...), channel)"
         )
-    pending = _late_actions(env)
-    return ImpairedMDP(mdp, env.channel, actuation=len(pending), pending=pending)
+    pending, lossy = _late_actions(env)
+    mixed = mdp if lossy is None else mixed_process(mdp, lossy.default, lossy.rate)
+    return ImpairedMDP(mixed, env.channel, actuation=len(pending), pending=pending)
 
 
-def _late_actions(env: ImpairedObservation) -> list[int]:
-    """The actions under way at the start: those of the wrapper and, acting first, the defaults of a constant delay of actions inside."""
+class _LossyActions(NamedTuple):
+    """How often an action is lost, and what is done then."""
+
+    rate: float
+    default: int
+
+
+def _late_actions(env: ImpairedObservation) -> tuple[list[int], _LossyActions | None]:
+    """The actions under way at the start: those of the wrapper and, acting first, the defaults of a delay of actions inside; and how that loses."""
     pending = [int(a) for a in env.pending]
     inside: Any = env.env
     if isinstance(inside, ImpairedAction):
-        return [int(inside.default)] * inside.planned_actuation + pending
+        (late, rate), default = inside.planned, int(inside.default)
+        return [default] * late + pending, _LossyActions(rate, default) if rate else None
     while isinstance(inside, gym.Wrapper):
         if isinstance(inside, ImpairedAction):
             raise ValueError(
                 f"ImpairedAction is inside of other wrappers, {env.env}; put it directly inside ImpairedObservation"
             )
         inside = inside.env
-    return pending
+    return pending, None

@@ -4,7 +4,7 @@ The protocol is that of `oldlight.simulation`, one step at a time: the process m
 state is seen, and what arrives at the new time reaches the agent. A delay law is drawn in the compiled loop; every other link by the
 sampler that all share (`oldlight.simulation.link_sampler`). An episode has H steps; the state after the last one is
 drawn, and travels, like any other. With late actions the action chosen at time h acts at step h + k, the first k are given,
-and the last k chosen never act.
+and the last k chosen never act. Behind a link of the actions (`oldlight.envs.action_link`) what is done is what has arrived; the agent is shown what it chose.
 
 Each copy has random streams of its own, seeded by its own seed; so a copy does the same alone, among others, and whatever
 the others do or when they are reset.
@@ -17,6 +17,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from oldlight.envs.action_link import ActionLinks
 from oldlight.model.channels.pmfs import running_sums
 from oldlight.model.problem import ImpairedMDP
 from oldlight.model.successors import successor_sums
@@ -29,20 +30,28 @@ _NO_NEWS: Ints = np.zeros((2, 1), dtype=np.int64)
 
 
 class BatchSimulator:
-    """`n` copies of `problem`; late_rewards: a reward travels with the observation that follows it; places: of the queue."""
+    """`n` copies of `problem`; late_rewards: a reward travels with the observation that follows it; places: of the queue;
+    actions: the links of the actions, if they have some."""
 
-    def __init__(self, problem: ImpairedMDP, n: int, *, late_rewards: bool, places: int) -> None:
-        self.problem, self.n, self.places = problem, n, places
+    def __init__(
+        self, problem: ImpairedMDP, n: int, *, late_rewards: bool, places: int, actions: ActionLinks | None = None
+    ) -> None:
+        self.problem, self.n, self.places, self.actions = problem, n, places, actions
         H, mdp = problem.horizon, problem.mdp
         self.links: ManyLinks | None
         link, first, self.links = self._law() if problem.has_delay_law else self._told()
-        self._start = running_sums(problem.initial), first, np.array(problem.pending, dtype=np.int64)
+        self._start = self._kernels.Start(
+            running_sums(problem.initial), first, np.array(problem.pending, dtype=np.int64)
+        )
         self.model = self._kernels.Model(
             *successor_sums(mdp), np.array(mdp.rewards, order="C"), *link, problem.warmup, problem.actuation, late_rewards,
         )  # fmt: skip
         self.past = np.zeros((4, problem.warmup + H + 1 + problem.actuation, n), dtype=np.int32)
         self.agent = np.zeros((9, n), dtype=np.int64)
         self._streams = np.zeros((3, n), dtype=np.uint64)
+        self._chosen = (
+            None if actions is None else np.zeros_like(self.past[:2])
+        )  # what was chosen, and when what is done was chosen, by step
 
     def _law(self) -> tuple[tuple[Any, ...], NDArray[np.float64], None]:
         """A delay law for the compiled loop, without the actuation delay: here actions really are late."""
@@ -87,24 +96,36 @@ class BatchSimulator:
     def seed(self, e: int, rng: np.random.Generator) -> None:
         """New streams for copy e."""
         self._streams[:, e] = rng.integers(2**64, size=3, dtype=np.uint64)
+        if self.actions is not None:
+            self.actions.seed(e, rng)
 
     def begin(self, who: Mask) -> None:
         """A new episode for the copies in `who`."""
         if self.links is not None:
             self.links.begin(who, self._streams[self._kernels.DELAY])
-        self._kernels.begin(who, *self._start, self._news, self.model, self.past, self.agent, self._streams)
+        self._kernels.begin(who, self._start, self._news, self.model, self.past, self.agent, self._streams)
+        if self.actions is not None and self._chosen is not None:
+            self.actions.begin(who)
+            self._chosen[0][:, who] = self.past[self._kernels.ACTION][:, who]  # those under way
+            self._chosen[1][:, who] = -1
 
     def step(self, actions: Ints, skip: Mask) -> tuple[NDArray[np.float64], Mask]:
         """(rewards, over); copies in `skip` stay as they are. An action that does not exist is refused before anything moves."""
-        rewards, over = np.empty(self.n), np.empty(self.n, dtype=np.bool_)
+        outcome = self._kernels.Outcome(np.empty(self.n), np.empty(self.n, dtype=np.bool_))
         wrong = self._kernels.first_wrong(skip, actions, self.problem.n_actions)
         if wrong >= 0:
             where = f"actions[{wrong}]" if self.n > 1 else "action"
             raise ValueError(f"{where} is {int(actions[wrong])}, expected an action in 0..{self.problem.n_actions - 1}")
         if self.links is not None:
             self.links.step(skip, self._streams[self._kernels.DELAY])
-        self._kernels.step(skip, actions, self._news, self.model, self.past, self.agent, self._streams, rewards, over)
-        return rewards, over
+        if self.actions is not None and self._chosen is not None:
+            who = np.flatnonzero(~skip)
+            at = self.time[who] + self.problem.warmup + self.problem.actuation
+            self._chosen[0][at, who] = actions[who]
+            actions = self.actions.step(actions, skip)
+            self._chosen[1][at, who] = self.actions.source[who]
+        self._kernels.step(skip, actions, self._news, self.model, self.past, self.agent, self._streams, outcome)
+        return outcome.rewards, outcome.over
 
     @property
     def _news(self) -> Ints:
@@ -139,6 +160,23 @@ class BatchSimulator:
         return np.take_along_axis(np.where(there, rows, NO_STEP), order, axis=1)
 
     @property
+    def known(self) -> NDArray[np.int32]:
+        """`past` as the agent knows it: with the actions that it chose, where others may have been done."""
+        if self._chosen is None:
+            return self.past
+        past = self.past.copy()
+        past[self._kernels.ACTION] = self._chosen[0]
+        return past
+
+    def done(self) -> dict[str, Ints]:
+        """Behind a link of the actions: what was done at the last step, and when it was chosen (−1: the default, or under way at the start)."""
+        if self._chosen is None:
+            return {}
+        row, who = self.time - 1 + self.problem.warmup, np.arange(self.n)
+        acted, source = self.past[self._kernels.ACTION, row, who], self._chosen[1][row, who]
+        return {"acted": acted.astype(np.int64), "acted_from": source.astype(np.int64)}
+
+    @property
     def states(self) -> Ints:
         """The true states."""
         true: Ints = self.past[self._kernels.STATE, self.time + self.problem.warmup, np.arange(self.n)].astype(np.int64)
@@ -149,7 +187,7 @@ class BatchSimulator:
         n, problem = self.n, self.problem
         numbers, actions = np.empty((6, n), dtype=np.int64), np.empty((n, self.places), dtype=np.int64)
         sizes = (problem.n_states, problem.n_actions, problem.warmup, problem.actuation)
-        self._kernels.show(*sizes, self.past, self.agent, numbers, actions)
+        self._kernels.show(*sizes, self.known, self.agent, numbers, actions)
         observation, age, waited, fresh, seen, time = numbers
         shown = {
             "observation": observation,
@@ -165,10 +203,14 @@ class BatchSimulator:
 
     def hindsight(self) -> dict[str, NDArray[Any]]:
         """What is revealed after the episodes, axes (e, step −warmup..H−1): states (−1 if lost), actions by the step that they acted
-        on, the times at which observations arrived (H or later: only now; −1: lost), rewards."""
+        on, the times at which observations arrived (H or later: only now; −1: lost), rewards; behind a link of the actions the actions are those
+        that were chosen, and `acted` are those that were done."""
         H, warmup = self.problem.horizon, self.problem.warmup
         states, actions, settles, lost = self.past[:, : warmup + H].transpose(0, 2, 1).astype(np.int64)
         rewards = np.zeros(states.shape)
         rewards[:, warmup:] = self.model.rewards[np.arange(H), states[:, warmup:], actions[:, warmup:]]
         states[lost > 0] = settles[lost > 0] = -1
-        return {"observations": states, "actions": actions, "arrivals": settles, "rewards": rewards}
+        revealed = {"observations": states, "actions": actions, "arrivals": settles, "rewards": rewards}
+        if self._chosen is not None:
+            revealed |= {"actions": self._chosen[0][: warmup + H].T.astype(np.int64), "acted": actions}
+        return revealed

@@ -1,37 +1,33 @@
 """`ImpairedObservation`: any Gymnasium environment behind a link that delays, loses, or both.
 
-The timing is that of `oldlight.simulation`. Behind a delay law the observation of step i (step 0 is that of `reset`) arrives at time i +
-d_i, before the action of that time is chosen, in order and at most one a step; a lost one is known to be lost at the time when it
-would have arrived. Other links (`PacketChannel`, `FIFODelay`, ..) do what they say. What the agent gets is the flat Dict of `oldlight.envs.observation_view`: the newest observation that has come
-through, its age, whether it is fresh, whether anything has been seen, the actions since.
+The timing is that of `oldlight.simulation`. Behind a delay law the observation of step i (step 0 is that of `reset`) arrives at time i + d_i, before
+the action of that time is chosen, in order and at most one a step; a lost one is known to be lost at the time when it would have arrived. Other links
+(`PacketChannel`, `FIFODelay`, ..) do what they say. The agent gets the Dict of `oldlight.envs.observation_view`.
 
-**The end.** `terminated` and `truncated` are not delayed (but see `ends`). The last Dict is shown through the link like every other: it holds the
-newest observation that has come through by then, which is the last one only if nothing was late. Everything still under
-way is delivered in `info`.
+**The end.** `terminated` and `truncated` are not delayed (but see `ends`). The last Dict is shown through the link like every other: its observation
+is the last one only if nothing was late. Everything still under way is delivered in `info`.
 
-**Rewards** are immediate, or travel ("delayed"): the reward of a step goes with the observation that follows it, and what
-arrives brings all rewards up to its own step that have not been paid (so those of lost observations come with the next). With the
-end of the episode the rest is paid: the return is that of the wrapped environment.
+**Rewards** are immediate, or travel ("delayed"): the reward of a step goes with the observation that follows it, and what arrives brings all rewards
+up to its own step that have not been paid (so those of lost observations come with the next). With the end of the episode the rest is paid: the
+return is that of the wrapped environment.
 
-**info** is the wrapped environment's own, which is *not* delayed, and with it at every step `arrivals`: a list of (step, observation),
-or (step, None) for one that is now known to be lost. At the end it also has everything still under way. So behind a delay law each
-step of the episode occurs exactly once; a link that loses silently never speaks of what it lost, a `HeldLag` shows one observation
-several times, and an `AgeChain` that begins with an old message speaks of it: (−2, None). At the end there is also `hindsight`:
-`observations` (None: lost), `actions` by the step they acted on, `rewards`, and `arrivals`, the times (−1: lost): every message that was
-not lost, those included that were overtaken or arrive after the end. `AgeChain` and `HeldLag` have no messages, only what they show: what
-they never showed counts as lost.
+**info** is the wrapped environment's own, which is *not* delayed, and with it at every step `arrivals`: a list of (step, observation), or (step,
+None) for one that is now known to be lost. At the end it also has everything still under way. So behind a delay law each step of the episode occurs
+exactly once; a link that loses silently never speaks of what it lost, a `HeldLag` shows one observation several times, and an `AgeChain` that begins
+with an old message speaks of it: (−2, None). At the end there is also `hindsight`: `observations` (None: lost), `actions` by the step they acted on,
+`rewards`, and `arrivals`, the times (−1: lost): every message that was not lost, those included that were overtaken or arrive after the end.
+`AgeChain` and `HeldLag` have no messages, only what they show: what they never showed counts as lost.
 
-At the end `info["link"]` says what the link did in the episode (`oldlight.envs.link_statistics`). With `reveal=True` every `info` has `present`, the true present
-observation: for a critic or a teacher, not for the agent.
+At the end `info["link"]` says what the link did in the episode (`oldlight.envs.link_statistics`). With `reveal=True` every `info` has `present`, the
+true present observation: for a critic or a teacher, not for the agent.
 
-**The channel** can be changed: `env.channel = ...`, `set_wrapper_attr("channel", ...)`, `set_attr` of a vector environment (on a wrapper
-further out too: see `oldlight.envs.outside`) and `reset(options={"channel": ...})` take a channel, its text or its data. It is checked at once,
-holds from the next reset on, and stays. The observation space does not change: a channel that would need a longer queue than the
-default that was chosen is refused.
+**The channel** can be changed: `env.channel = ...`, `set_wrapper_attr("channel", ...)`, `set_attr` of a vector environment (on a wrapper further out
+too: see `oldlight.envs.outside`) and `reset(options={"channel": ...})` take a channel, its text or its data. It is checked at once, holds from the
+next reset on, and stays. The observation space does not change: a channel that would need a longer queue than the default that was chosen is refused.
 
-The link has a random generator of its own, seeded by `reset(seed=...)`; the wrapped environment sees the same seed, the same
-actions and nothing else, so its trajectory is what it would be without the wrapper. Put the wrapper outside of a TimeLimit
-(`gym.make` puts it inside of everything you add), or it will not see the end, and rewards that travel are never paid.
+The link has a random generator of its own, seeded by `reset(seed=...)`; the wrapped environment sees the same seed, the same actions and nothing
+else, so its trajectory is what it would be without the wrapper. Put the wrapper outside of a TimeLimit (`gym.make` puts it inside of everything you
+add), or it will not see the end, and rewards that travel are never paid.
 """
 
 from __future__ import annotations
@@ -52,8 +48,8 @@ from oldlight.envs.fixed_length import longest_episode
 from oldlight.envs.link_statistics import LinkStatistics
 from oldlight.envs.observation_view import ObservationView, copied, plain_copy
 from oldlight.envs.outside import take_channel, wrappers_around
-from oldlight.envs.tabular_setup import PLACES, REWARDS, Rewards, as_data
-from oldlight.envs.typical_age import STEPS, typical_age
+from oldlight.envs.tabular_setup import REWARDS, Rewards, as_data
+from oldlight.envs.typical_age import default_queue
 from oldlight.model.channels import Channel
 from oldlight.registry import channel_of
 from oldlight.simulation.link_sampler import Delivery, LinkSampler
@@ -61,27 +57,48 @@ from oldlight.simulation.link_sampler import Delivery, LinkSampler
 WHOLE = (int, np.int64)  # the types of most actions of a Discrete space
 STREAM = 0x01D  # keeps the link's random numbers apart from the environment's
 
-
 Link = Channel | LinkPerEpisode | Mapping[str, Any] | str
 
 
 class ImpairedObservation(gym.Wrapper[Any, Any, Any, Any], RecordConstructorArgs):
-    """`env` behind `channel` (a channel, as text such as "constant:2+loss:0.2" or "packets:0=.5,1=.5+loss:0.1", or as data; or several to draw
-    from for each episode, `LinkPerEpisode`, as text "constant:1 | constant:4"). {"camera": .., "imu": ..}: a link for each part, see `ImpairedParts`.
+    """Any Gymnasium environment behind a link: the newest observation that has come through, its age, and the actions since.
 
-    rewards: "immediate" or "delayed" (travelling with their observations).
-    actuation: the action chosen at time h acts at step h + actuation; `pending` are those under way at the start (the first action, or
-    zeros, if None). The last ones chosen never act.
-    in_order: False lets observations overtake each other: each has a delay of its own (see `oldlight.simulation.link_sampler`).
-    queue: how many of the actions since are shown; 0: none; None: as many as the newest observation is steps old in 99.9 % of an episode
-    (`oldlight.envs.typical_age`; `horizon` steps, or 200), at most 64, with a note where it can be older.
-    clock: show the time too. horizon: the longest episode, a step beyond it is refused; None: that of the environment's time
-    limit, if it has one.
-    hindsight: False forgets what has been delivered: what is kept does not grow with the episode, only with what is under way; then there
-    is no info["hindsight"].
-    reveal: show the true present observation in info["present"].
-    ends: "delayed" tells of `terminated` when an observation of the end, or after it, has come through: until then the environment stays where it ended, and
-    every step earns nothing. It ends at the horizon at the latest.
+    Parameters
+    ----------
+    env : gymnasium.Env
+        The environment.
+    channel : Channel, LinkPerEpisode, str or mapping
+        The link: a channel, its text ("constant:2+loss:0.2") or its data; several to draw one from for each episode ("constant:1 | constant:4"); or
+        {"camera": .., "imu": ..}, a link for each part of the observation (`ImpairedParts`).
+    rewards : "immediate" or "delayed"
+        "delayed": they travel with their observations.
+    actuation, pending : int, sequence of actions
+        The action chosen at time h acts at step h + actuation; pending are those under way at the start (the first action, or zeros, if None).
+    in_order : bool
+        False lets observations overtake each other: each has a delay of its own (`oldlight.simulation.link_sampler`).
+    queue : int, optional
+        How many of the actions since are shown. None: as many as the newest observation is steps old in 99.9 % of an episode of `horizon` steps, or
+        200, at most 64, with a note where it can be older (`oldlight.envs.typical_age`).
+    clock : bool
+        Show the time too.
+    horizon : int, optional
+        The longest episode; a step beyond it is refused. None: that of the environment's time limit, if it has one.
+    hindsight : bool
+        False forgets what has been delivered, so that memory grows only with what is under way; then there is no info["hindsight"].
+    reveal : bool
+        Show the true present observation in info["present"].
+    ends : "immediate" or "delayed"
+        "delayed" tells of `terminated` when the end has been seen, at the horizon at the latest; until then every step earns nothing.
+
+    Examples
+    --------
+    >>> import gymnasium as gym
+    >>> from oldlight.envs import ImpairedObservation
+    >>> env = ImpairedObservation(gym.make("FrozenLake-v1"), "constant:2")
+    >>> shown, _ = env.reset(seed=1)
+    >>> later = [env.step(0)[0] for _ in range(2)][-1]  # the first state arrives after two steps
+    >>> int(shown["seen"]), int(later["seen"]), int(later["observation"]), later["actions"].tolist()
+    (0, 1, 0, [0, 0])
     """
 
     def __new__(cls, *given: Any, **how: Any) -> Any:
@@ -136,7 +153,7 @@ class ImpairedObservation(gym.Wrapper[Any, Any, Any, Any], RecordConstructorArgs
         places = None if queue is None else checks.whole("queue", queue)
         needed = [places] if places else []
         for sampler in [] if places else self._coming:
-            needed.append(self._places(sampler, note=queue is None))
+            needed.append(default_queue(sampler, self.actuation, note=queue is None))
         ages = max(needed)
         places = ages if places is None else places
         self._view = ObservationView(seen, done, places=places, ages=ages, horizon=self.horizon, ahead=self.actuation, clock=bool(clock))  # fmt: skip
@@ -157,7 +174,7 @@ class ImpairedObservation(gym.Wrapper[Any, Any, Any, Any], RecordConstructorArgs
     @channel.setter
     def channel(self, given: Link) -> None:
         samplers = self._samplers(given)
-        needs = max(map(self._places, samplers)) if self._chosen_for_you else 0
+        needs = max(default_queue(link, self.actuation) for link in samplers) if self._chosen_for_you else 0
         if needs > self.queue:
             raise ValueError(
                 f"channel = {given!r} needs a queue of {needs} actions, and {self.queue} are shown, the default for the channel that the "
@@ -182,20 +199,6 @@ class ImpairedObservation(gym.Wrapper[Any, Any, Any, Any], RecordConstructorArgs
                 "says itself what overtakes"
             )
         return LinkSampler(made, horizon=self.horizon, sizes=sizes, in_order=self._in_order)
-
-    def _places(self, sampler: LinkSampler, note: bool = False) -> int:
-        """The default queue, and if asked for a note where it does not always hold all actions since."""
-        age, share = typical_age(sampler, max(PLACES - self.actuation, 0))
-        places = min(age + self.actuation, PLACES)
-        if note and share < 1 - 1e-12:
-            steps = STEPS if self.horizon is None else self.horizon
-            gym.logger.warn(
-                "%s",
-                f"ImpairedObservation shows the last {places} actions, those since the newest observation in {100 * share:.2f} % of the "
-                f"steps of an episode of {steps}; say how many you want, queue={places} or another number. The channel is {sampler.channel!r}",
-                stacklevel=3,
-            )
-        return places
 
     def _under_way(self, pending: Sequence[Any] | None) -> list[Any]:
         space, k = self.env.action_space, self.actuation

@@ -9,7 +9,8 @@ for each part, `info["link"]` at the end its statistics. Each link draws from a 
 link for one part changes nothing in what the others do. Rewards, `terminated` and `truncated` are not delayed.
 
 **Planning.** The planner's information is one newest state, the actions since and the wait. Where one part is seen later than another, all that the fresher part
-has shown since belongs to it too, and no plan of this package has that: `learn_in` and `play` refuse. If all parts have the same constant delay, use one link.
+has shown since belongs to it too: `learn_in` and `play` refuse. A process with a table of two components, one seen at once and one late by d steps, is planned
+exactly as a process of what is known (`oldlight.envs.late_part`). If all parts have the same constant delay, use one link.
 """
 
 from __future__ import annotations

@@ -114,7 +114,7 @@ class ImpairedVectorObservation(_VectorWrapper, RecordConstructorArgs):
             self._rows[e].given = (after, float(paid[e]), bool(ends[e]), bool(cuts[e]))
             self._shown[e], paid[e], _, _, info = self._links[e].step(chosen[e])
             if over and same:
-                final[e], last = self._shown[e], self._add_info(last, info, e)
+                final[e], last = self._as_given(self._shown[e]), self._add_info(last, info, e)
                 infos = self._begin(e, rows[e], infos, None)
             else:
                 infos = self._add_info(infos, info, e)
@@ -138,10 +138,11 @@ class ImpairedVectorObservation(_VectorWrapper, RecordConstructorArgs):
 
     def _packed(self) -> Any:
         empty: Any = create_empty_array(self.single_observation_space, self.num_envs)
-        together: Any = concatenate(self.single_observation_space, self._shown, empty)
-        if self._tensor is None:
-            return together
-        return {name: self._back(array) for name, array in together.items()}
+        return self._as_given(concatenate(self.single_observation_space, self._shown, empty))
+
+    def _as_given(self, shown: Any) -> Any:
+        """A Dict of arrays, of tensors where the observations are tensors."""
+        return shown if self._tensor is None else {name: self._back(array) for name, array in shown.items()}
 
     def _back(self, array: Any) -> Any:
         """An array as a tensor where the observations are."""

@@ -67,9 +67,11 @@ def register() -> None:
 
 
 def classic(of: str, channel: Any = "none", **how: Any) -> Any:
-    """`oldlight/CartPole-v1` and the other classic ids: the environment inside `ImpairedObservation`, whose keywords it takes too."""
+    """`oldlight/CartPole-v1` and the other classic ids: the environment inside `ImpairedObservation`, whose keywords it takes too; with
+    `action_channel=`, `missing=` and `default=` its actions travel as well (`ImpairedAction`)."""
     import gymnasium
 
+    from oldlight.envs.impaired_action import ImpairedAction
     from oldlight.envs.impaired_observation import ImpairedObservation
 
     own = {
@@ -77,4 +79,8 @@ def classic(of: str, channel: Any = "none", **how: Any) -> Any:
         for name in ("render_mode", "max_episode_steps", "goal_velocity", "g", "sutton_barto_reward")
         if name in how
     }
-    return ImpairedObservation(gymnasium.make(of, **own), channel, **how)
+    made = gymnasium.make(of, **own)
+    if (link := how.pop("action_channel", None)) is not None:
+        acting = {name: how.pop(name) for name in ("missing", "default") if name in how}
+        made = ImpairedAction(made, link, **acting)
+    return ImpairedObservation(made, channel, **how)

@@ -41,7 +41,7 @@ class Scene:
     def of(cls, simulator: BatchSimulator, e: int, plain: bool, earned: float) -> Scene:
         from oldlight.kernels import batch_simulator as k
 
-        problem, past, agent = simulator.problem, simulator.past[:, :, e], simulator.agent[:, e].tolist()
+        problem, past, agent = simulator.problem, simulator.known[:, :, e], simulator.agent[:, e].tolist()
         warmup, now, t, m = problem.warmup, agent[k.CLOCK], agent[k.NEWEST], agent[k.LENGTH]
         sent = past[:, : warmup + now + 1].tolist()
         last = warmup + now + problem.actuation

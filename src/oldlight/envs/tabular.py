@@ -30,7 +30,7 @@ class TabularEnv(OneProblem, gym.Env[Any, Any]):
     render_mode : "ansi" or "rgb_array", optional
         As Gymnasium has it.
     **link
-        channel, start, rewards, actuation, pending, queue: see docs/envs.md.
+        channel, start, rewards, actuation, pending, queue, action_channel, missing, default: see docs/envs.md.
 
     Examples
     --------
@@ -64,7 +64,7 @@ class TabularEnv(OneProblem, gym.Env[Any, Any]):
     @property
     def horizon(self) -> int:
         """H."""
-        return self.problem.horizon
+        return self._setup.problem.horizon
 
     def reset(self, *, seed: int | None = None, options: dict[str, Any] | None = None) -> tuple[Any, dict[str, Any]]:
         """A new episode. A seed decides it and all that follow; without one the streams go on."""
@@ -83,12 +83,13 @@ class TabularEnv(OneProblem, gym.Env[Any, Any]):
         """One step; the episode ends (`terminated`) after H."""
         if not self._playing:
             raise gym.error.ResetNeeded("the episode has ended, or never begun: call reset() first")
-        chosen = checks.whole("action", action, most=self.problem.n_actions - 1)
+        chosen = checks.whole("action", action, most=self._setup.problem.n_actions - 1)
         rewards, over = self._simulator.step(np.array([chosen]), _NONE)
         reward, ended = float(rewards[0]), bool(over[0])
         self._earned += reward
         self._playing = not ended
         info = self._info()
+        info |= {name: int(value[0]) for name, value in self._simulator.done().items()}
         if ended and not self._setup.plain:
             info["hindsight"] = {name: array[0] for name, array in self._simulator.hindsight().items()}
         return self._observation(), reward, ended, False, info

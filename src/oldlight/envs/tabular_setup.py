@@ -12,10 +12,11 @@ import numpy as np
 from gymnasium import spaces
 
 from oldlight import checks
+from oldlight.envs.action_link import MISSING, ActionLinks, mixed_process, planned_link
 from oldlight.envs.batch_simulator import BatchSimulator
 from oldlight.envs.drawn_link import LinkPerEpisode
 from oldlight.envs.observation_view import ObservationView
-from oldlight.model.channels import Channel, ConstantDelay
+from oldlight.model.channels import Channel, ConstantDelay, Loss
 from oldlight.model.mdp import TabularMDP
 from oldlight.model.problem import ImpairedMDP, WarmStart
 from oldlight.registry import called, channel_data, channel_of, mdp_of, nearest
@@ -23,7 +24,17 @@ from oldlight.registry import called, channel_data, channel_of, mdp_of, nearest
 REWARDS = ("immediate", "delayed")
 STARTS = ("cold", "warm")
 Rewards: TypeAlias = Literal["immediate", "delayed"]
-LINK = ("channel", "start", "rewards", "actuation", "pending", "queue")  # the keywords of `TabularSetup`
+LINK = (
+    "channel",
+    "start",
+    "rewards",
+    "actuation",
+    "pending",
+    "queue",
+    "action_channel",
+    "missing",
+    "default",
+)  # the keywords of `TabularSetup`
 PLACES = 64  # the most actions shown if nobody says how many
 
 
@@ -36,6 +47,9 @@ class LinkOptions(TypedDict, total=False):
     actuation: int
     pending: Sequence[int] | None
     queue: int | None
+    action_channel: Channel | Mapping[str, Any] | str | None
+    missing: Literal["hold", "default"]
+    default: int
 
 
 class TabularSetup:
@@ -43,6 +57,9 @@ class TabularSetup:
 
     channel: None (the state itself is seen), or a channel, as an object, text or data. start: "cold" or "warm". rewards: "immediate" or
     "delayed". actuation, pending: late actions. queue: how many actions are shown; None: all that can matter, at most 64.
+    action_channel, missing, default: the link of the actions, and what is done where one is missing (`oldlight.envs.action_link`).
+
+    `problem` is what is played; `planned` is the same for planners, or `unplanned` their refusal.
     """
 
     def __init__(
@@ -55,12 +72,21 @@ class TabularSetup:
         actuation: int = 0,
         pending: Sequence[int] | None = None,
         queue: int | None = None,
+        action_channel: Channel | Mapping[str, Any] | str | None = None,
+        missing: Literal["hold", "default"] = "hold",
+        default: int = 0,
     ) -> None:
         self.mdp = read_mdp(mdp)
         self.plain = channel is None
         link = ConstantDelay(0) if channel is None else channel_of(channel)
         warm = WarmStart() if checks.one_of("start", start, STARTS) == "warm" else None
+        self.default = checks.whole("default", default, most=self.mdp.n_actions - 1)
+        self.holds = checks.one_of("missing", missing, MISSING) == "hold"
         self.problem = ImpairedMDP(self.mdp, link, start=warm, actuation=actuation, pending=pending)
+        self.planned, self.unplanned = self.problem, ""
+        self.action_channel: Channel | None = None  # what is left to play beside a constant delay
+        if action_channel is not None:
+            self._late_actions(channel_of(action_channel), missing)
         self.late_rewards = checks.one_of("rewards", rewards, REWARDS) == "delayed"
         longest = min(BatchSimulator.longest_queue(self.problem), PLACES)
         self.places = longest if queue is None else checks.whole("queue", queue)
@@ -68,9 +94,15 @@ class TabularSetup:
         self.action_space = spaces.Discrete(A)
         self.observation_space: spaces.Space[Any] = spaces.Discrete(S)
         if self.plain:
-            if self.problem.actuation or self.late_rewards or self.problem.warmup or queue:
+            if (
+                self.problem.actuation
+                or action_channel is not None
+                or self.late_rewards
+                or self.problem.warmup
+                or queue
+            ):
                 raise ValueError(
-                    "without a channel the state itself is the observation; late actions, a warm start, late rewards and a queue need "
+                    "without a channel the state itself is the observation; late or lost actions, a warm start, late rewards and a queue need "
                     'one: channel="none" shows the same Dict as any link, with nothing late or lost'
                 )
             return
@@ -78,8 +110,31 @@ class TabularSetup:
                     horizon=self.problem.horizon, ahead=self.problem.actuation, clock=True)  # fmt: skip
         self.observation_space = view.space
 
+    def _late_actions(self, link: Channel, missing: str) -> None:
+        """The link of the actions as late actions where that is the same; what is left of it is played."""
+        problem = self.problem
+        try:
+            late, lost = planned_link(link, missing)
+        except ValueError as error:
+            if problem.actuation:
+                raise ValueError(
+                    f"actuation is {problem.actuation} beside a link of the actions that is not a constant delay; put the delay into the link, for "
+                    f"example packets:1=.5,2=.5+loss:0.1. The link is {link!r}"
+                ) from None
+            late, lost, self.unplanned, self.action_channel = 0, 0.0, str(error), link
+        pending = (self.default,) * late + problem.pending
+        how: dict[str, Any] = {"start": problem.start, "actuation": late + problem.actuation, "pending": pending}
+        self.problem = ImpairedMDP(self.mdp, problem.channel, **how)
+        self.planned = self.problem
+        if lost:
+            self.action_channel = Loss(rate=lost)
+            self.planned = ImpairedMDP(mixed_process(self.mdp, self.default, lost), problem.channel, **how)
+
     def simulator(self, n: int) -> BatchSimulator:
-        return BatchSimulator(self.problem, n, late_rewards=self.late_rewards, places=self.places)
+        actions = None
+        if self.action_channel is not None:
+            actions = ActionLinks(self.action_channel, self.problem.horizon, n, holds=self.holds, default=self.default)
+        return BatchSimulator(self.problem, n, late_rewards=self.late_rewards, places=self.places, actions=actions)
 
 
 class OneProblem:
@@ -90,13 +145,15 @@ class OneProblem:
 
     @property
     def problem(self) -> ImpairedMDP:
-        """The process, the link and the start (of each copy)."""
-        return self._setup.problem
+        """The process, the link and the start (of each copy), for planners; refused where a link of the actions cannot be planned."""
+        if self._setup.unplanned:
+            raise ValueError(self._setup.unplanned)
+        return self._setup.planned
 
     @property
     def channel(self) -> Channel:
         """The link (of each copy), which cannot be changed."""
-        return self.problem.channel
+        return self._setup.problem.channel
 
     @channel.setter
     def channel(self, given: Any) -> None:

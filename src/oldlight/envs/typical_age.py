@@ -19,9 +19,11 @@ Links without a delay law are counted: the law is that of 4,096 runs, always the
 
 from __future__ import annotations
 
+import gymnasium as gym
 import numpy as np
 from numpy.typing import NDArray
 
+from oldlight.envs.tabular_setup import PLACES
 from oldlight.model.channels.messages import arrivals_of
 from oldlight.simulation.link_sampler import LawSampler, LinkSampler
 
@@ -46,6 +48,21 @@ def typical_age(sampler: LinkSampler, most: int, share: float = SHARE) -> tuple[
     enough = np.flatnonzero(shares >= share)
     q = int(enough[0]) if len(enough) else len(shares) - 1
     return q, float(min(shares[q], 1.0))
+
+
+def default_queue(sampler: LinkSampler, actuation: int, *, note: bool = False) -> int:
+    """How many actions `ImpairedObservation` shows unless it is told, and if asked for a note where these are not always all actions since."""
+    age, share = typical_age(sampler, max(PLACES - actuation, 0))
+    places = min(age + actuation, PLACES)
+    if note and share < 1 - 1e-12:
+        steps = STEPS if sampler.horizon is None else sampler.horizon
+        gym.logger.warn(
+            "%s",
+            f"ImpairedObservation shows the last {places} actions, those since the newest observation in {100 * share:.2f} % of the "
+            f"steps of an episode of {steps}; say how many you want, queue={places} or another number. The channel is {sampler.channel!r}",
+            stacklevel=3,
+        )
+    return places
 
 
 def age_law(sampler: LawSampler, steps: int, most: int) -> tuple[Floats, Floats]:
@@ -120,10 +137,14 @@ def _counted(sampler: LinkSampler, steps: int, most: int) -> tuple[Floats, Float
     """As `age_law`, counted in `RUNS` runs."""
     assert sampler.link is not None
     arrivals = arrivals_of(sampler.link, np.random.default_rng(0), steps + 1, RUNS)
+    newest, each = np.full((steps + 1, RUNS), -1), np.arange(RUNS)  # the newest step at each time; -1: none
+    for i, when in enumerate(arrivals):
+        comes = (when >= 0) & (when <= steps)
+        newest[when[comes], each[comes]] = i
+    newest = np.maximum.accumulate(newest)
     law = np.empty((steps + 1, most + 1))
     for h in range(steps + 1):
-        youngest = range(h, max(h - most, 0) - 1, -1)
-        seen = np.logical_or.accumulate([(arrivals[i] >= 0) & (arrivals[i] <= h) for i in youngest])
-        law[h], law[h, : len(seen)] = 1.0, seen.mean(axis=1)
+        ages = np.where(newest[h] < 0, most + 1, np.minimum(h - newest[h], most + 1))
+        law[h] = np.bincount(ages, minlength=most + 2)[: most + 1].cumsum() / RUNS
     law[np.arange(steps + 1)[:, None] <= np.arange(most + 1)] = 1.0
     return law, np.ones(steps + 1)

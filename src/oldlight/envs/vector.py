@@ -109,21 +109,22 @@ class TabularVectorEnv(OneProblem, VectorEnv[Any, Any, Any]):
                 f"environment {int(waiting.argmax())} has ended: call reset(options={{'reset_mask': mask}}) first"
             )
         rewards, over = self._simulator.step(chosen, waiting)
+        done = self._simulator.done()
         if waiting.any():
             self._begin(waiting)
         self._earned += rewards
         everyone = np.ones(self.num_envs, dtype=np.bool_)
         if not over.any():
-            observations, infos = self._observations(), self._infos(everyone)
+            observations, infos = self._observations(), self._infos(everyone) | _masked(done, ~waiting)
         elif self.autoreset_mode is AutoresetMode.SAME_STEP:
             final = self._observations()
             infos = {"final_obs": self._one_by_one(final, over), "_final_obs": over.copy()}
-            infos |= {"final_info": self._infos(over, over), "_final_info": over.copy()}
+            infos |= {"final_info": self._infos(over, over) | _masked(done, over), "_final_info": over.copy()}
             self._begin(over)
             observations = self._observations()
-            infos |= self._infos(everyone)
+            infos |= self._infos(everyone) | _masked(done, ~over)
         else:
-            observations, infos = self._observations(), self._infos(everyone, over)
+            observations, infos = self._observations(), self._infos(everyone, over) | _masked(done, ~waiting)
         self._over = over.copy() if self.autoreset_mode is not AutoresetMode.SAME_STEP else np.zeros_like(over)
         return observations, rewards, over, np.zeros(self.num_envs, dtype=np.bool_), infos
 
@@ -202,6 +203,14 @@ class TabularVectorEnv(OneProblem, VectorEnv[Any, Any, Any]):
         draw: Any = ansi if self.render_mode == "ansi" else rgb_array
         scenes = (Scene.of(self._simulator, e, self._setup.plain, float(self._earned[e])) for e in range(self.num_envs))
         return tuple(draw(scene) for scene in scenes)
+
+
+def _masked(found: Mapping[str, NDArray[Any]], who: Mask) -> dict[str, Any]:
+    """Numbers of the environments in `who` as Gymnasium batches them."""
+    masked: dict[str, Any] = {}
+    for name, values in found.items():
+        masked |= {name: np.where(who, values, 0), f"_{name}": who.copy()}
+    return masked
 
 
 class _NamedVectorEnv(TabularVectorEnv):

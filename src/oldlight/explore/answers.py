@@ -1,7 +1,7 @@
 """Every part of an answer, as plain data for JSON; runs in the worker process of a tab.
 
-    desk = Desk(menu)
-    desk({"position": {...}, "parts": ["optimum", "prices", ...], ...}, report)     # report(part) for each, as soon as it is known
+    answer = Answerer(menu)
+    answer({"position": {...}, "parts": ["optimum", "prices", ...], ...}, report)     # report(part) for each, as soon as it is known
 
 **Time.** Links that are planned by their automaton are first planned for `QUICK` seconds, which gives bounds on both sides, and reported; where
 these do not meet, for `LONG` seconds. A delay without loss is planned to its end. Curves and maps plan each point for at most `POINT` seconds.
@@ -47,7 +47,7 @@ POLICY_STATES = 60  # rows of the picture of the policy: those that are seen mos
 CURVE_SECONDS = 20.0
 
 
-class Desk:
+class Answerer:
     """Answers the jobs of one tab, with the plans that it remembers."""
 
     def __init__(self, menu: Menu) -> None:

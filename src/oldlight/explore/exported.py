@@ -18,7 +18,7 @@ from typing import Any
 
 from oldlight import checks
 from oldlight.explore import code_lines, page_files
-from oldlight.explore.answers import Desk, not_met
+from oldlight.explore.answers import Answerer, not_met
 from oldlight.explore.menu import SLIDERS, Menu
 from oldlight.explore.positions import position_of
 from oldlight.progress import progress_bar
@@ -85,7 +85,7 @@ def grid_of(
     menu: Menu, delays: tuple[int, ...], losses: tuple[float, ...], callback: Callable[[int, int], None] | None = None
 ) -> dict[str, Any]:
     """Everything that the page shows, as plain data."""
-    desk, begin = Desk(menu), menu.defaults()
+    answer, begin = Answerer(menu), menu.defaults()
     positions: dict[str, Any] = {}
     rows: list[list[float]] = []
     apart: list[list[bool]] = []
@@ -96,9 +96,9 @@ def grid_of(
         for j, d in enumerate(delays):
             found: dict[str, Any] = {"episodes": []}
             job = {"position": begin | {"delay": d, "loss": q}}
-            desk(job | {"parts": ["optimum", "policy"]}, partial(_put, found))
+            answer(job | {"parts": ["optimum", "policy"]}, partial(_put, found))
             for seed in range(SEEDS):
-                desk(job | {"parts": ["episode"], "seed": seed}, partial(_put, found))
+                answer(job | {"parts": ["episode"], "seed": seed}, partial(_put, found))
             positions[f"{d}|{q}"] = found
             best = found["optimum"]
             rows[-1].append(best["value"])

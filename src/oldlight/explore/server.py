@@ -1,4 +1,4 @@
-"""The server of the explorer: on this machine, for who has the address.
+"""The server of the explorer: on this machine, for whoever has the address.
 
     http://127.0.0.1:PORT/TOKEN/            the page, its style and scripts, plotly's script from the installed package
     ws://127.0.0.1:PORT/TOKEN/live          jobs to the server, parts of answers to the page
@@ -24,7 +24,7 @@ from typing import Any
 from oldlight.explore import page_files
 from oldlight.explore.menu import Menu
 from oldlight.explore.positions import position_of
-from oldlight.explore.sessions import MOST_TABS, Crew, Session
+from oldlight.explore.sessions import MOST_TABS, Session, TabWorkers
 from oldlight.files import json_of
 
 MESSAGE = 16_384  # bytes
@@ -54,15 +54,15 @@ def needs_explore() -> None:
         raise ImportError(f"the explorer needs {missing.name}: pip install 'oldlight[explore]'") from missing
 
 
-def application(menu: Menu, token: str, hosts: tuple[str, ...], crew: Crew | None = None) -> Any:
-    """The application for these Host headers; crew: the workers, made here if None."""
+def application(menu: Menu, token: str, hosts: tuple[str, ...], workers: TabWorkers | None = None) -> Any:
+    """The application for these Host headers; workers: those of its tabs, made here if None."""
     from starlette.applications import Starlette
     from starlette.requests import Request
     from starlette.responses import PlainTextResponse, Response
     from starlette.routing import Route, WebSocketRoute
     from starlette.websockets import WebSocket
 
-    workers = Crew(menu) if crew is None else crew
+    workers = workers or TabWorkers(menu)
 
     def known(given: str) -> bool:
         return secrets.compare_digest(given.encode(), token.encode())
@@ -107,7 +107,7 @@ def application(menu: Menu, token: str, hosts: tuple[str, ...], crew: Crew | Non
     return Guard(Starlette(routes=routes, lifespan=lifespan), hosts)
 
 
-async def talk(websocket: Any, menu: Menu, crew: Crew) -> None:
+async def talk(websocket: Any, menu: Menu, workers: TabWorkers) -> None:
     """One tab, from its first message to its last."""
     from starlette.websockets import WebSocketDisconnect
 
@@ -115,7 +115,7 @@ async def talk(websocket: Any, menu: Menu, crew: Crew) -> None:
         with contextlib.suppress(RuntimeError, WebSocketDisconnect):  # it is just being closed
             await websocket.send_text(json.dumps(message, allow_nan=False))
 
-    session = Session(crew, send)
+    session = Session(workers, send)
     running = asyncio.create_task(session.run())
     try:
         while True:

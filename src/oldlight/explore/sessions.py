@@ -4,7 +4,7 @@ A tab sends jobs, each with a number; a newer one takes the place of all older o
 interrupted (SIGINT, as `oldlight.workers` has it: the plan ends at once), and what it still says about it is dropped. A worker that does not hear
 within `DEAF` seconds is killed, and another takes its place. When the tab closes, its worker is stopped, whatever it is doing.
 
-One worker more than there are tabs is kept ready (`Crew`), with compiled code loaded, so that a new tab is answered at once.
+One worker more than there are tabs is kept ready (`TabWorkers`), with compiled code loaded, so that a new tab is answered at once.
 """
 
 from __future__ import annotations
@@ -25,28 +25,28 @@ MOST_TABS = 8
 
 
 class FirstWarm:
-    """A `Desk` that is made in the worker, when the first job comes: a small one that loads compiled code."""
+    """An `Answerer` that is made in the worker, when the first job comes: a small one that loads compiled code."""
 
     def __init__(self, menu: Menu) -> None:
         self.menu = menu
-        self._desk: Any = None
+        self._answerer: Any = None
 
     def __call__(self, job: dict[str, Any], report: Callable[[Any], None]) -> None:
-        from oldlight.explore.answers import Desk
+        from oldlight.explore.answers import Answerer
 
-        if self._desk is None:
-            self._desk = Desk(self.menu)
+        if self._answerer is None:
+            self._answerer = Answerer(self.menu)
         if job.get("warm"):
             small = {"plant": SMALL, "link": SLIDERS, "start": "cold", "horizon": 3, "delay": 1}
             for change in ({"loss": 0}, {"loss": 10}, {"loss": 10, "jitter": 1}):
-                Desk(self.menu)(
+                Answerer(self.menu)(
                     {"position": small | change, "parts": ["optimum", "policy", "episode"]}, lambda part: None
                 )
             return
-        self._desk(job, report)
+        self._answerer(job, report)
 
 
-class Crew:
+class TabWorkers:
     """Workers: one for each tab, and one that waits."""
 
     def __init__(self, menu: Menu) -> None:
@@ -95,8 +95,8 @@ class Crew:
 class Session:
     """One tab: what it wants, and what its worker is doing."""
 
-    def __init__(self, crew: Crew, send: Send) -> None:
-        self.crew, self._send = crew, send
+    def __init__(self, workers: TabWorkers, send: Send) -> None:
+        self.workers, self._send = workers, send
         self.newest = 0  # the number of the last job
         self._wanted: tuple[int, dict[str, Any]] | None = None
         self._news: asyncio.Queue[tuple[Worker, Any] | None] = (
@@ -165,7 +165,7 @@ class Session:
             await self._send({"n": number, **part})
 
     def _started(self) -> Worker:
-        worker = self.crew.take()
+        worker = self.workers.take()
         threading.Thread(target=self._listen, args=(worker,), daemon=True).start()
         return worker
 
@@ -185,10 +185,10 @@ class Session:
 
     def _replace(self) -> None:
         old, self._worker = self._worker, self._started()
-        threading.Thread(target=self.crew.dismiss, args=(old,), daemon=True).start()
+        threading.Thread(target=self.workers.dismiss, args=(old,), daemon=True).start()
 
     def close(self) -> None:
         """The tab is closed: stop its work."""
         self._open = False
         self._news.put_nowait(None)
-        threading.Thread(target=self.crew.dismiss, args=(self._worker,), daemon=True).start()
+        threading.Thread(target=self.workers.dismiss, args=(self._worker,), daemon=True).start()

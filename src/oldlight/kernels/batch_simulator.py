@@ -28,6 +28,21 @@ _GOLDEN, _M1, _M2 = np.uint64(0x9E3779B97F4A7C15), np.uint64(0xBF58476D1CE4E5B9)
 _S30, _S27, _S31, _S11 = np.uint64(30), np.uint64(27), np.uint64(31), np.uint64(11)
 
 
+class Start(NamedTuple):
+    """How an episode begins: running sums of the laws of s_0 and of d_0, and the actions under way."""
+
+    initial: np.ndarray
+    first: np.ndarray
+    pending: np.ndarray
+
+
+class Outcome(NamedTuple):
+    """What a step fills, by environment."""
+
+    rewards: np.ndarray
+    over: np.ndarray
+
+
 class Model(NamedTuple):
     """The process and the link, written out."""
 
@@ -102,14 +117,14 @@ def _take(e, told, past):
 
 
 @compiled
-def begin(who, initial, first, pending, told, model, past, agent, streams):
-    """A new episode for every environment e with who[e]; initial, first: running sums of the laws of s_0 and d_0."""
+def begin(who, start, told, model, past, agent, streams):
+    """A new episode for every environment e with who[e]."""
     warmup = model.warmup
     A = model.rewards.shape[2]
     for e in range(len(who)):
         if not who[e]:
             continue
-        past[STATE, 0, e] = draw(initial, _uniform(streams, PROCESS, e))
+        past[STATE, 0, e] = draw(start.initial, _uniform(streams, PROCESS, e))
         agent[:, e] = 0
         agent[NEWEST, e], agent[LENGTH, e], agent[SETTLED, e] = -warmup - 1, warmup + model.ahead, -warmup - 1
         for i in range(warmup):
@@ -119,7 +134,7 @@ def begin(who, initial, first, pending, told, model, past, agent, streams):
             past[STATE, i + 1, e] = model.index[0, row, k]
             past[ACTION, i, e], past[SETTLES, i, e], past[LOST, i, e] = a, i, 0
         for i in range(model.ahead):
-            past[ACTION, warmup + i, e] = pending[i]
+            past[ACTION, warmup + i, e] = start.pending[i]
         if not model.has_law:
             past[SETTLES, :, e] = -1
             past[LOST, :, e] = 1
@@ -127,8 +142,8 @@ def begin(who, initial, first, pending, told, model, past, agent, streams):
             _hear(e, 0, A, model, past, agent)
             continue
         late = warmup
-        if warmup == 0 and len(first) > 1:
-            late = min(draw(first, _uniform(streams, DELAY, e)), model.longest_delay)
+        if warmup == 0 and len(start.first) > 1:
+            late = min(draw(start.first, _uniform(streams, DELAY, e)), model.longest_delay)
         past[SETTLES, warmup, e] = late
         past[LOST, warmup, e] = _losing(0, e, model, agent, streams)
         _hear(e, 0, A, model, past, agent)
@@ -144,8 +159,9 @@ def first_wrong(skip, actions, A):
 
 
 @compiled
-def step(skip, actions, told, model, past, agent, streams, rewards, over):
-    """One step of every environment e without skip[e]; fills rewards and over."""
+def step(skip, actions, told, model, past, agent, streams, outcome):
+    """One step of every environment e without skip[e]; fills the outcome."""
+    rewards, over = outcome.rewards, outcome.over
     H, _, A = model.rewards.shape
     warmup = model.warmup
     random_link = model.interarrival.shape[3] > 1

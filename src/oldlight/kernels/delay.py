@@ -75,13 +75,34 @@ class Tables(NamedTuple):
     by_start: bool
 
 
+class Now(NamedTuple):
+    """What is true of a block: is its reward counted, how long nothing has come, is the arrival certain, is there a bonus, and the most it is worth."""
+
+    paid: bool
+    waited: int
+    forced: bool
+    learns: bool
+    clip: float
+
+
+class Root(NamedTuple):
+    """Before anything is seen: the probability of an arrival, the bonus, the most it is worth, and the action under way (−1: it is chosen)."""
+
+    theta: float
+    bonus: float
+    clip: float
+    pending: int
+
+
 @compiled
-def _fill_step(rewards, law, pairs, paid, waited, forced, learns, clip, low, high, reward, theta, std_coefficient):
-    """Reward, θ and the coefficient of the standard deviation, axes [s, q1], s = low..high, from those of one step."""
+def _fill_step(rewards, law, pairs, now, s_from, s_to, filled):
+    """Reward, θ and the coefficient of the standard deviation (`filled`), axes [s, q1], s = s_from..s_to, from those of one step; now: `Now`."""
     bonus, theta_bonus, spread, known = pairs
+    paid, waited, forced, learns, clip = now
+    reward, theta, std_coefficient = filled
     A = reward.shape[1]
     s_last, q_last = law.shape[0] - 1, law.shape[1] - 1
-    for s in range(low, high):
+    for s in range(s_from, s_to):
         for q in range(A):
             reward[s, q] = rewards[s, q] if paid else 0.0
             theta[s, q] = 1.0 if forced else law[min(s, s_last), min(q, q_last), waited]
@@ -105,9 +126,12 @@ def _share(S, W, part, parts):
 
 
 @compiled
-def _root(row, mode, V, actions, mix, W, w_from, w_to, initial, by_start, th, bonus, clip, noise, pending):
+def _root(row, mode, tables, initial, root, noise, w_from, w_to):
     """Before anything is seen: x_a[i, w] = bonus + θ·U^{(h+1, 0)}[i, w, a] + (1 − θ)·Root_{h+1}[i, w, a], i the start state (or one i, the
-    mean over start states), and one action for all i; `pending` if that is not negative."""
+    mean over start states), and one action for all i; `pending` if that is not negative. root: `Root`."""
+    _, powers, V, actions, mix, _, _, by_start = tables
+    th, bonus, clip, pending = root
+    W = powers[row[LENGTH]]
     place, here, arrival, wait = row[ACTIONS], row[VALUES], row[ARRIVAL], row[WAIT]
     S, A = len(initial), mix.shape[1]
     starts = S if by_start else 1
@@ -151,7 +175,7 @@ def sweep(model, optimism, tables, mode, first, last, part, parts):
     """Part `part` of `parts` of the rows first..last of tables.blocks: their values, and their actions unless a policy is followed."""
     successor, probability, begin, count, matrices, rewards, law, first_theta, initial = model
     bonus, theta_bonus, spread, known, remaining, root_bonus, noise = optimism
-    blocks, powers, V, actions, mix, pending, H, by_start = tables
+    blocks, powers, V, actions, mix, pending, H, _ = tables
     S, A = rewards.shape[1:]
     T, learning = len(count), mode == OPTIMISTIC
     some_wait = learning
@@ -176,7 +200,7 @@ def sweep(model, optimism, tables, mode, first, last, part, parts):
         if kind == ROOT:
             theta_0, extra = 1.0 if forced else first_theta[h + 1], root_bonus[h] if learning else 0.0
             under_way = pending[h] if h < len(pending) else -1
-            _root(row, mode, V, actions, mix, W, low, high, initial, by_start, theta_0, extra, clip, noise, under_way)
+            _root(row, mode, tables, initial, Root(theta_0, extra, clip, under_way), noise, low, high)
             continue
         at, at_reward, at_law = (
             min(max(t + T - H, 0), T - 1),
@@ -190,21 +214,8 @@ def sweep(model, optimism, tables, mode, first, last, part, parts):
         r, th = rewards[at_reward] if paid else nothing, certain
         if learning or not forced:
             r, th = reward, theta
-            _fill_step(
-                rewards[at_reward],
-                law[at_law],
-                pairs,
-                paid,
-                waited,
-                forced,
-                learns,
-                clip,
-                s_from,
-                s_to,
-                r,
-                th,
-                std_coefficient,
-            )
+            now, filled = Now(paid, waited, forced, learns, clip), (r, th, std_coefficient)
+            _fill_step(rewards[at_reward], law[at_law], pairs, now, s_from, s_to, filled)
         matrix = matrices[at] if len(matrices) > 0 else no_matrix
         step = Step(successor, probability, begin[at], count[at], matrix, r, th, std_coefficient, noise, clip)
         heads = A if m > 0 else 1

@@ -82,8 +82,10 @@ def block(world, rule, played, learnt, plan, estimated, rng, block):
 
 
 @compiled
-def greedy_block(world, pending, played, learnt, model, places, slots, salts, block):
-    """A block of episodes of greedy planning; salts[e]: that of episode e, one more for the episode after the last."""
+def greedy_block(world, pending, played, learnt, planner, salts, block):
+    """A block of episodes of greedy planning; planner: model, places and slots; salts[e]: that of episode e, one more for the episode after the
+    last."""
+    model, places, slots = planner
     episode = room_for_one(played.states.shape[0])
     for e in range(len(block.returns)):
         played.returns[0] = 0.0

@@ -57,9 +57,7 @@ class AugmentedQLearning(AugmentedLearner):
     """
 
     def __init__(self, c: float = 0.005, *, pooled: bool = False) -> None:
-        self.c = checks.real("c", c)
-        if self.c < 0:
-            raise ValueError(f"c is {self.c:.12g}, expected a number ≥ 0")
+        self.c = checks.at_least("c", c, 0)
         self.pooled = bool(pooled)
 
     def start(self, setting: Setting, rng: np.random.Generator) -> None:

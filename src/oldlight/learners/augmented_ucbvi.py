@@ -83,9 +83,7 @@ class AugmentedUCBVI(AugmentedLearner):
         planning: Literal["full", "doubling"] = "full",
     ) -> None:
         self.bonus = checks.one_of("bonus", bonus, ("hoeffding", "bernstein"))
-        self.c = checks.real("c", 0.01 if c is None else c)
-        if self.c < 0:
-            raise ValueError(f"c is {self.c:.12g}, expected a number ≥ 0")
+        self.c = checks.at_least("c", 0.01 if c is None else c, 0)
         self.pooled = bool(pooled)
         self.planning = checks.one_of("planning", planning, ("full", "doubling"))
 

@@ -142,7 +142,7 @@ class LearnerLike(Protocol):
 class Learner:
     """Base class of the learners, and of yours if you like: three methods to write, and the optional ones with what they are for.
 
-    An optional method counts only if a subclass (or a class that does not inherit) has it: what stands here is never called.
+    An optional method counts only if a subclass (or a class that does not inherit) has it.
 
     Attributes
     ----------
@@ -209,6 +209,10 @@ class Learner:
         the policies of the wanted ones are valued afterwards. It must do what the three methods would (`learners.episode_blocks`)."""
         raise NotImplementedError
 
+    def acts_on_nodes(self, problem: ImpairedMDP) -> bool:
+        """Optional: True where the learner wants `LinkInformation`, nodes of the link's automaton, of a channel with a delay law too."""
+        return False
+
     def __repr__(self) -> str:
         """The class with the options of its constructor, as far as they are attributes of the same name."""
         names = [name for name in inspect.signature(type(self)).parameters if hasattr(self, name)]
@@ -216,15 +220,14 @@ class Learner:
 
 
 def has_hook(learner: Any, name: str) -> bool:
-    """Has the learner this optional method, by itself or from a class other than `Learner`?"""
+    """Does the learner have this optional method, by itself or from a class other than `Learner`?"""
     found: Any = getattr(learner, name, None)
     return found is not None and getattr(found, "__func__", None) is not getattr(Learner, name)
 
 
 def acts_on_nodes(learner: Any, problem: ImpairedMDP) -> bool:
     """Is the learner asked with `LinkInformation`, nodes of the link's automaton? Always behind a channel without a delay law, else if it says so."""
-    asked: Any = getattr(learner, "acts_on_nodes", None)
-    return not problem.has_delay_law or (asked is not None and bool(asked(problem)))
+    return not problem.has_delay_law or (hasattr(learner, "acts_on_nodes") and bool(learner.acts_on_nodes(problem)))
 
 
 def current_policy(learner: Any, n_actions: int) -> Policy:

@@ -190,9 +190,6 @@ class DelayedUCBVI(Learner):
             self._policy = self.tables.policy()
         return self._policy
 
-    def act(self, info: Any) -> Any:
-        return self.policy().probabilities(info)
-
     def see(self, episode: Episode) -> None:
         from oldlight.kernels import delayed_ucbvi as kernels
 

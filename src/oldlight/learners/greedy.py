@@ -84,7 +84,7 @@ class GreedyTable:
         self._make_room((n + 1) * (world.problem.horizon + len(self.tables.ends)))
         salts = np.append(self.salt, self.rng.integers(2**63, size=n).astype(np.uint64))
         pending = np.array(world.problem.pending[: world.problem.horizon], dtype=np.int64)
-        kernels.greedy_block(world.arrays, pending, world.played(1), learnt, *self._arrays(model), salts, block)
+        kernels.greedy_block(world.arrays, pending, world.played(1), learnt, self._arrays(model), salts, block)
         self.salt = salts[-1]
 
     def choose(self, model: Estimate, info: Information) -> int:

@@ -129,9 +129,6 @@ class LinkLearner(Learner):
     def policy(self) -> Policy:
         return self._policy
 
-    def act(self, info: Any) -> Any:
-        return self._policy.probabilities(info)
-
     def see(self, episode: Episode) -> None:
         counts = self.counts
         counts.add(episode)

@@ -122,7 +122,16 @@ def learn(
     rng = np.random.Generator(np.random.PCG64(np.random.SeedSequence(seed, spawn_key=(0, 3))))
     learner.start(Setting.of(problem, K, gamma, world.layout), rng)
     known = best_by_start(problem) if by_start else None
-    run = LearningRun.empty(type(learner).__name__, repr(problem), K, seed, optimum, every, evaluate, known)
+    run = LearningRun.empty(
+        K,
+        known,
+        learner=type(learner).__name__,
+        problem=repr(problem),
+        seed=seed,
+        best=optimum,
+        every=every,
+        evaluate=evaluate,
+    )
     saved = None if checkpoint is None else Checkpoint(checkpoint, checkpoint_every, run, learner, rng, evaluator)
     if saved is not None:
         saved.restore()

@@ -70,9 +70,7 @@ class _Memoryless(Learner):
 
     def __init__(self, c: float, aligned: bool, pooled: bool) -> None:
         self.aligned = bool(aligned)
-        self.c = checks.real("c", c)
-        if self.c < 0:
-            raise ValueError(f"c is {self.c:.12g}, expected a number ≥ 0")
+        self.c = checks.at_least("c", c, 0)
         self.pooled = bool(pooled)
 
     def start(self, setting: Setting, rng: np.random.Generator) -> None:

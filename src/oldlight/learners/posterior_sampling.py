@@ -88,9 +88,6 @@ class PosteriorSampling(Learner):
     def policy(self) -> Policy:
         return self._policy
 
-    def act(self, info: Any) -> Any:
-        return self._policy.probabilities(info)
-
     def see(self, episode: Episode) -> None:
         if self.setting.arrival_probability is None:
             self.counts.add(episode)

@@ -16,6 +16,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -27,6 +28,7 @@ from numpy.typing import NDArray
 from oldlight import checks, drawing, files
 
 Floats = NDArray[np.float64]
+PERIOD = re.compile(r"\.with_period\([^)]*\)")  # of a channel: no number of a run depends on it
 COLUMNS = ("values", "half_widths", "returns", "estimates", "seconds")
 HEAD: dict[str, type | tuple[type, ...]] = {
     "learner": str,
@@ -117,22 +119,12 @@ class LearningRun:
     best_by_start: Floats | None = None
 
     @classmethod
-    def empty(
-        cls,
-        learner: str,
-        problem: str,
-        episodes: int,
-        seed: int,
-        best: float,
-        every: int,
-        evaluate: str,
-        best_by_start: Floats | None = None,
-    ) -> LearningRun:
-        """A run of which no episode is done yet."""
+    def empty(cls, episodes: int, best_by_start: Floats | None, **settings: Any) -> LearningRun:
+        """A run of which no episode is done yet; settings: the fields before `values`."""
         blank: dict[str, Any] = {name: np.full(episodes, np.nan) for name in COLUMNS}
         if best_by_start is not None:
             blank |= {"starts": np.full(episodes, -1), "start_values": np.full(episodes, np.nan)}
-        return cls(learner, problem, episodes, seed, best, every, evaluate, best_by_start=best_by_start, **blank)
+        return cls(episodes=episodes, best_by_start=best_by_start, **settings, **blank)
 
     @property
     def regret(self) -> Floats:
@@ -211,7 +203,7 @@ class LearningRun:
         head["by_start"] = "starts" in columns
         here = vars(self) | {"by_start": self.starts is not None}
         for key in ("learner", "problem", "episodes", "seed", "every", "evaluate", "by_start"):
-            if head[key] != here[key]:
+            if PERIOD.sub("", str(head[key])) != PERIOD.sub("", str(here[key])):
                 raise files.UnreadableFile(
                     f"{where}: a checkpoint of another run: {key} is {head[key]!r}, here {here[key]!r}; "
                     "give another file"

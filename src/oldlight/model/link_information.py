@@ -184,7 +184,7 @@ def check_link(problem: ImpairedMDP, info: Any, automaton: ChannelAutomaton | No
             raise no(f"the action of step {i} was under way before the start: it is {problem.pending[i]}, not {a}")
     if (link.nodes.index(node), None if t is None else h - t) not in ages_of(link, h):
         age = "before anything is seen" if t is None else f"with age {h - t}"
-        raise no(f"node {node!r} is never met {age} at time {h}")
+        raise no(f"at time {h} the link is never in node {node!r} {age}")
     if s is not None and t is not None:
         reached = problem.initial > 0
         for i in range(t):

@@ -130,9 +130,7 @@ class TabularMDP(Sources):
         self.initial = checks.frozen(rho)
         self.states = checks.names("states", states, S)
         self.actions = checks.names("actions", actions, A)
-        self.truncation_error = checks.real("truncation_error", truncation_error)
-        if self.truncation_error < 0:
-            raise ValueError(f"truncation_error is {self.truncation_error:.12g}, expected a number ≥ 0")
+        self.truncation_error = checks.at_least("truncation_error", truncation_error, 0)
         self._cache: dict[Any, Any] = {}  # what others make of the transitions once, by step
         self._sealed = True
 

@@ -28,6 +28,7 @@ import math
 from collections.abc import Callable
 
 from oldlight import checks
+from oldlight.model.span import checked_discount
 
 LOWER_CONSTANT = 1.0 / (72.0 * math.sqrt(2.0))
 
@@ -35,7 +36,7 @@ LOWER_CONSTANT = 1.0 / (72.0 * math.sqrt(2.0))
 def log_term(S: int, A: int, H: float, K: float, gamma: float) -> float:
     """ι = log(S·A·H·K/γ)."""
     S, A = _count("S", S), _count("A", A)
-    H, K = _at_least_one("H", H), _at_least_one("K", K)
+    H, K = checks.at_least("H", H, 1), checks.at_least("K", K, 1)
     if not 0.0 < checks.real("gamma", gamma) <= 1.0:
         raise ValueError(f"gamma is {gamma:.12g}, expected a failure probability in (0, 1]")
     return math.log(S) + math.log(A) + math.log(H) + math.log(K) - math.log(gamma)
@@ -43,7 +44,7 @@ def log_term(S: int, A: int, H: float, K: float, gamma: float) -> float:
 
 def trivial(H: float, K: float) -> float:
     """H·K: with rewards in [0, 1] no algorithm has a larger regret."""
-    return _at_least_one("H", H) * _at_least_one("K", K)
+    return checks.at_least("H", H, 1) * checks.at_least("K", K, 1)
 
 
 def theorem_1(S: int, A: int, H: int, D: float, K: float, gamma: float, *, c: float = 1.0) -> float:
@@ -77,7 +78,7 @@ def effective_horizon(S: int, A: int, K: float, gamma: float, discount: float) -
 
     ι holds the horizon itself, which the paper leaves implicit: this is the least H with H ≥ log(S·A·H·K/γ)/(1 − u).
     """
-    u = _discount(discount)
+    u = checked_discount(discount)
     H = 1
     while True:  # increases to the least fixed point
         longer = max(1, math.ceil(log_term(S, A, H, K, gamma) / (1.0 - u)))
@@ -94,7 +95,7 @@ def corollary_1(S: int, A: int, D: float, K: float, gamma: float, discount: floa
     which is `theorem_1` at H = ι/(1−u). In ι, H is the effective horizon.
     """
     iota = log_term(S, A, effective_horizon(S, A, K, gamma, discount), K, gamma)
-    long, c = 1.0 / (1.0 - _discount(discount)), checks.positive("c", c)
+    long, c = 1.0 / (1.0 - checked_discount(discount)), checks.positive("c", c)
     return c * (
         math.pow(_capped(iota * long, D), 2.5) * math.sqrt(long**3 * S * A * K * iota**4) + long**4 * S**2 * A * iota**6
     )
@@ -174,8 +175,8 @@ def theorem_2_first_leads_from(S: int, A: int, H: int, gamma: float, v: float) -
 def minimax_rate(S: int, A: int, H: int, D: float, K: float, *, c: float = 1.0) -> float:
     """c·H·√(D·S·A·K), without its logarithms. For transitions that do not change with h: pooled counts only."""
     S, A = _count("S", S), _count("A", A)
-    window = _at_least_one("D", D) * _at_least_one("K", K)
-    return checks.positive("c", c) * _at_least_one("H", H) * math.sqrt(window * S * A)
+    window = checks.at_least("D", D, 1) * checks.at_least("K", K, 1)
+    return checks.positive("c", c) * checks.at_least("H", H, 1) * math.sqrt(window * S * A)
 
 
 def informative_from(bound: Callable[[float], float], H: float) -> float:
@@ -204,22 +205,8 @@ def _last_sign_change(excess: Callable[[float], float]) -> float:
 
 def _capped(H: float, D: float) -> float:
     """H∧D."""
-    return min(H, _at_least_one("D", D))
+    return min(H, checks.at_least("D", D, 1))
 
 
 def _count(name: str, value: int) -> int:
     return checks.whole(name, value, least=1)
-
-
-def _at_least_one(name: str, value: float) -> float:
-    number = checks.real(name, value)
-    if number < 1:
-        raise ValueError(f"{name} is {number:.12g}, expected a number ≥ 1")
-    return number
-
-
-def _discount(value: float) -> float:
-    number = checks.real("discount", value)
-    if not 0.0 <= number < 1.0:
-        raise ValueError(f"discount is {number:.12g}, expected a number in [0, 1)")
-    return number

@@ -166,9 +166,7 @@ def in_steps(at: Mapping[str, Any], period_ms: float | None, held: float = 1.0) 
             raise ValueError(f"at has both {plain!r} and {name!r}; expected one of them")
         if plain != name and period_ms is None:
             raise ValueError(f"at[{name!r}] is in milliseconds and needs the control period: period_ms=20, say")
-        given = checks.real(f"at[{name!r}]", value)
-        if given < 0:
-            raise ValueError(f"at[{name!r}] is {given:.12g}, expected a number ≥ 0")
+        given = checks.at_least(f"at[{name!r}]", value, 0)
         ticks = given / held / ((period_ms or 1.0) if plain != name else 1.0)
         if plain in ("delay", "sensor_period"):
             ticks = max(float(np.ceil(ticks - 1e-9)), float(plain == "sensor_period"))

@@ -65,10 +65,10 @@ class Page:
 
     # -- blocks -------------------------------------------------------------------------------------------------------
 
-    def section(self, title: str, *, level: int = 2, anchor: str | None = None) -> str:
+    def section(self, title: str, *, level: int = 2) -> str:
         """A heading (level 2 or 3) that stands in the contents; returns its anchor, for links: [text](#anchor)."""
         checks.whole("level", level, least=2, most=3)
-        name = self._anchor(anchor or title)
+        name = self._anchor(title)
         self._contents.append((level, name, title))
         self._blocks.append(f'<h{level} id="{name}">{escape(title)}</h{level}>')
         return name

@@ -20,7 +20,7 @@ SUBSCRIPT = str.maketrans("-0123456789", "₋₀₁₂₃₄₅₆₇₈₉")
 
 @dataclass(frozen=True)
 class Diagram:
-    """A picture with its words; `draw()` gives a matplotlib Figure."""
+    """A diagram with its title and caption; `draw()` gives a matplotlib Figure."""
 
     title: str
     caption: str
@@ -75,12 +75,12 @@ def circle(ax: Any, at: Point, text: str = "", *, r: float = 0.3, **look: Any) -
     _shape(ax, at, text, partial(Circle, at, r), **look)
 
 
-def square(ax: Any, at: Point, text: str = "", *, r: float = 0.25, **look: Any) -> None:
+def square(ax: Any, at: Point, text: str = "", **look: Any) -> None:
     """An action. look: as for `circle`."""
     from matplotlib.patches import FancyBboxPatch
 
-    corner, side = (at[0] - r + 0.06, at[1] - r + 0.06), 2 * r - 0.12
-    _shape(ax, at, text, partial(FancyBboxPatch, corner, side, side, boxstyle="round,pad=0.06"), **look)
+    corner = (at[0] - 0.19, at[1] - 0.19)
+    _shape(ax, at, text, partial(FancyBboxPatch, corner, 0.38, 0.38, boxstyle="round,pad=0.06"), **look)
 
 
 def _shape(

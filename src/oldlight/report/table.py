@@ -24,7 +24,7 @@ from oldlight.report.markup import inline
 
 @dataclass(frozen=True)
 class Number:
-    """A number with the words for it."""
+    """A number that is shown as a given text."""
 
     value: float
     text: str

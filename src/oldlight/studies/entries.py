@@ -89,7 +89,7 @@ def learner(given: Any, block: dict[str, Any]) -> Entry:
 
 
 def task(given: Any, block: dict[str, Any]) -> Entry:
-    """The same of a task."""
+    """The same for a task."""
     name, options, label = _taken_apart(given, "gap")
     options = tasks.with_new_names(name, options)
     does = tasks.task_of(name)

@@ -179,7 +179,7 @@ def code_fingerprint(name: str, what: Callable[..., Any]) -> str | None:
 
 
 def chosen(what: Callable[..., Any], options: Mapping[str, Any]) -> dict[str, Any]:
-    """The options that differ from the defaults: an option that says what holds anyway does not make another job."""
+    """The options that differ from the defaults: an option given at its default does not make another job."""
     defaults = {name: p.default for name, p in inspect.signature(what).parameters.items()}
     return {k: v for k, v in options.items() if k not in defaults or not _same(defaults[k], v)}
 

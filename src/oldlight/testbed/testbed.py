@@ -40,7 +40,7 @@ from oldlight.random_streams import Seed, seed_number
 from oldlight.simulation.link_sampler import LinkSampler
 from oldlight.testbed.processes import IN_STEP, IN_TIME
 from oldlight.testbed.recorded import recorded
-from oldlight.testbed.wire import CONTROLLER, PLANT, RELAY, Leash, Port, Recorded, Setup, Stopped
+from oldlight.testbed.wire import CONTROLLER, PLANT, RELAY, Port, Recorded, Setup, Stopped, Watchdog
 from oldlight.traces import Fit, Trace
 from oldlight.traces.replay import Replay, replay
 from oldlight.workers import Worker, stop
@@ -362,12 +362,12 @@ def _processes(setup: Setup) -> Iterator[dict[str, Any]]:
             running.append(Worker(_child, role, setup, name=f"testbed {role}"))
         yield {role: worker.pipe for role, worker in zip(ROLES, running, strict=True)}
     finally:
-        stop(running)  # whoever still runs sees the end of its leash
+        stop(running)  # whoever still runs is stopped by its watchdog
 
 
 def _child(pipe: Any, role: str, setup: Setup) -> None:
     """One process: open a port, say which, begin when told, and report."""
-    port = Port(Leash(pipe, setup.deadline), setup)
+    port = Port(Watchdog(pipe, setup.deadline), setup)
     counts: dict[str, Any] = {}
     try:
         pipe.send(("port", port.number))

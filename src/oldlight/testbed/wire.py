@@ -1,8 +1,8 @@
-"""What the processes of a testbed share: datagrams, a leash, and how the relay delays and drops.
+"""What the processes of a testbed share: datagrams, a watchdog, and how the relay delays and drops.
 
 A datagram is one JSON object on loopback UDP. A process listens on a port that the system chose. It looks at the sender first, and
 reads nothing from anybody but its peers; of those it ignores what it cannot read, and what is not of a form that it waits for
-(`FIELDS`: whole numbers in their ranges). Every wait is short, and between waits a process looks at its leash: the pipe from the
+(`FIELDS`: whole numbers in their ranges). Every wait is short, and between waits a process looks at its watchdog: the pipe from the
 process that started it (a word on it, or its end, means stop) and the time by which all must be over.
 """
 
@@ -26,12 +26,12 @@ from oldlight.simulation.link_sampler import LinkSampler
 
 Message = dict[str, Any]
 Forms = Mapping[str, tuple[str, ...]]  # of each kind of message the fields that it has
-GLANCE = 0.05  # seconds between two looks at the leash
+GLANCE = 0.05  # seconds between two looks at the watchdog
 PLANT, RELAY, CONTROLLER = "plant", "relay", "controller"
 
 
 class Stopped(Exception):
-    """The leash was pulled."""
+    """The run is over: the parent is gone, or its time is."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -119,7 +119,7 @@ FIELDS: dict[str, Callable[[Any, Setup], bool]] = {  # of each field of a messag
 }
 
 
-class Leash:
+class Watchdog:
     """The pipe to the process that started this one, and the time by which all must be over."""
 
     def __init__(self, pipe: Any, deadline: float) -> None:
@@ -135,8 +135,8 @@ class Leash:
 class Port:
     """A UDP socket on loopback, and the addresses of its peers by name."""
 
-    def __init__(self, leash: Leash, setup: Setup) -> None:
-        self.leash, self.setup = leash, setup
+    def __init__(self, watchdog: Watchdog, setup: Setup) -> None:
+        self.watchdog, self.setup = watchdog, setup
         self.socket = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
         self.socket.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 2**20)
         self.socket.bind(("127.0.0.1", 0))
@@ -152,7 +152,7 @@ class Port:
     def receive(self, until: float, forms: Forms) -> Message | None:
         """The next message from a peer of one of these forms, or None when it is `until` (time.monotonic())."""
         while True:
-            self.leash.check()
+            self.watchdog.check()
             left = until - time.monotonic()
             if select.select([self.socket], [], [], min(max(left, 0.0), GLANCE))[0]:
                 message = self._taken(forms)

@@ -1,4 +1,4 @@
-"""Which model of the link? Candidates, each fitted to a recording, and how well each foretells ticks that it has not seen.
+"""Which model of the link? Candidates, each fitted to a recording, and how well each predicts ticks that it has not seen.
 
 All candidates are fitted to the same ticks (`oldlight.traces.ticks`, observations older than `oldest` not used): late[i] of each observation,
 and the age at each tick.
@@ -54,7 +54,7 @@ NAMES = ("constant", "packets", "FIFO", "Gilbert–Elliott", "renewal", "in-orde
 
 @dataclass(frozen=True, eq=False)
 class Piece:
-    """Successive ticks: late[i] of their observations and the ages (one more than there are ticks to foretell)."""
+    """Successive ticks: late[i] of their observations and the ages (one more than there are ticks to predict)."""
 
     late: Ints
     ages: Ints
@@ -238,7 +238,7 @@ def scores(counts: AgeCounts) -> list[Score]:
             if name == "in-order":
                 p, m, times = _in_order(laws, held_out), before, np.ones(len(before))
             else:
-                p, m, times = foretold(rows[name], *pairs[:2]), pairs[0], pairs[2]
+                p, m, times = predicted(rows[name], *pairs[:2]), pairs[0], pairs[2]
             logs = np.log((1 - SLIP) * p + SLIP / (m + 2))
             by_fold[name].append((float(times @ logs), float(times @ (p <= 0)), len(before)))
     total = {name: np.array(found) for name, found in by_fold.items()}
@@ -262,7 +262,7 @@ def different_pairs(before: Ints, after: Ints) -> tuple[Ints, Ints, Floats]:
     return codes // (NEVER_LONGER + 2), codes % (NEVER_LONGER + 2), times.astype(np.float64)
 
 
-def foretold(row: Callable[[int], Floats], before: Ints, after: Ints) -> Floats:
+def predicted(row: Callable[[int], Floats], before: Ints, after: Ints) -> Floats:
     """The probability of each next age."""
     known = {m: row(m) for m in np.unique(before).tolist()}
     return np.array([known[m][k] for m, k in zip(before.tolist(), after.tolist(), strict=True)])
@@ -320,13 +320,13 @@ def channels(counts: AgeCounts, horizon: int) -> dict[str, Channel]:
 
 
 def recommended(found: list[Score]) -> tuple[str, str]:
-    """The simplest candidate that foretells as well as the best, and why."""
+    """The simplest candidate that predicts as well as the best, and why."""
     good = [one for one in found if one.behind == 0 or (one.behind <= one.error and one.impossible <= RARE)]
     chosen = min(good, key=lambda one: NAMES.index(one.name))
     best = found[0]
     if chosen.name == best.name:
         rest = [one for one in found if one.name != best.name]
-        why = f"it foretells ticks that it has not seen best; next is {rest[0].name}, {rest[0].behind:.3g} ± {rest[0].error:.2g} a tick worse"
+        why = f"it predicts ticks that it has not seen best; next is {rest[0].name}, {rest[0].behind:.3g} ± {rest[0].error:.2g} a tick worse"
     else:
-        why = f"it foretells ticks that it has not seen as well as {best.name}, the best ({chosen.behind:.2g} ± {chosen.error:.2g} a tick), and is simpler"
+        why = f"it predicts ticks that it has not seen as well as {best.name}, the best ({chosen.behind:.2g} ± {chosen.error:.2g} a tick), and is simpler"
     return chosen.name, why

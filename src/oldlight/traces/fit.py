@@ -127,12 +127,12 @@ class Fit:
 
     @cached_property
     def scores(self) -> list[Score]:
-        """How well each candidate model foretells ticks that it was not fitted to, best first (`oldlight.traces.candidates`)."""
+        """How well each candidate model predicts ticks that it was not fitted to, best first (`oldlight.traces.candidates`)."""
         return scores(self.ages)
 
     @cached_property
     def recommended(self) -> tuple[str, str]:
-        """The simplest candidate that foretells as well as the best, and why."""
+        """The simplest candidate that predicts as well as the best, and why."""
         return recommended(self.scores)
 
     def model(self, name: str | None = None, *, oldest: int | None = None, horizon: int | None = None) -> Channel:

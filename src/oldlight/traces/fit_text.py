@@ -66,7 +66,7 @@ def text(fit: Fit, deadline: int | None, oldest: int | None) -> str:
     channel, why = chosen(fit, deadline, oldest)
     if channel is not None and deadline is None:
         lines.append(
-            "how well each model foretells ticks that it was not fitted to (log-probability of a tick, higher is better):"
+            "how well each model predicts ticks that it was not fitted to (log-probability of a tick, higher is better):"
         )
         lines += [
             f"  {one.name:16} {one.score:+.4f}, {one.behind:.4f} ± {one.error:.4f} behind the best"

@@ -100,7 +100,7 @@ class AgeChain(AgeLink):
     def _parameters(self) -> tuple[Any, ...]:
         return (*(row.tobytes() for row in self.kernel), self.first.tobytes())
 
-    def __repr__(self) -> str:
+    def _written(self) -> str:
         rows, ages = [np.round(row, 6).tolist() for row in self.kernel], np.flatnonzero(self.first)
         first = written(self.first) if len(ages) <= SHOWN else f"<ages {ages[0]}..{ages[-1]}>"
-        return f"AgeChain({rows if len(rows) <= 4 else f'<{len(rows)} rows>'}, first={first})"
+        return f"{rows if len(rows) <= 4 else f'<{len(rows)} rows>'}, first={first}"

@@ -264,7 +264,7 @@ def _checked_row(
             for heard in said:
                 if heard in news:
                     raise ValueError(
-                        f"ChannelAutomaton: {name} has two ticks with the same news {tuple(heard)}; they must tell the next node"
+                        f"ChannelAutomaton: {name} has two ticks that look the same to the agent, {tuple(heard)}; what is heard must determine the next node"
                     )
                 news[News(*heard)] = (float(p), number[target], k)
     total = sum(out.values())

@@ -29,6 +29,8 @@ class Channel:
     ConstantDelay(d=2)
     >>> ol.ConstantDelay(2) == ol.ConstantDelay(2).with_period(20)
     False
+    >>> ol.ConstantDelay(2).with_period(20)
+    ConstantDelay(d=2).with_period(20)
     """
 
     period_ms: float | None = None
@@ -67,12 +69,29 @@ class Channel:
         object.__setattr__(same, "period_ms", None if period_ms is None else checks.positive("period_ms", period_ms))
         return same
 
+    def _fields(self) -> dict[str, Any]:
+        """The fields of a dataclass, parts without a control period: it is that of the whole channel."""
+        values = {field.name: getattr(self, field.name) for field in dataclasses.fields(self)}  # type: ignore[arg-type]
+        return {
+            name: value.with_period(None) if isinstance(value, Channel) else value for name, value in values.items()
+        }
+
     def _parameters(self) -> tuple[Any, ...]:
-        """What two equal channels of one class have in common, beside the control period (which is that of the whole channel)."""
-        if not dataclasses.is_dataclass(self):
-            return (id(self),)
-        values = [getattr(self, field.name) for field in dataclasses.fields(self)]
-        return tuple(value.with_period(None) if isinstance(value, Channel) else value for value in values)
+        """What two equal channels of one class have in common, beside the control period."""
+        return tuple(self._fields().values()) if dataclasses.is_dataclass(self) else (id(self),)
+
+    def _written(self) -> str:
+        """What stands between the parentheses of its repr."""
+        parts: dict[str, Any] = self._fields() if dataclasses.is_dataclass(self) else {}
+        return ", ".join(f"{name}={value!r}" for name, value in parts.items())
+
+    def __init_subclass__(cls, **options: Any) -> None:
+        super().__init_subclass__(**options)
+        cls.__repr__ = cls.__repr__  # type: ignore[method-assign]  # which a dataclass would replace where it is inherited
+
+    def __repr__(self) -> str:
+        period = "" if self.period_ms is None else f".with_period({self.period_ms:g})"
+        return f"{type(self).__name__}({self._written()}){period}"
 
     def __eq__(self, other: object) -> bool:
         if not isinstance(other, Channel) or type(self) is not type(other):
@@ -85,7 +104,5 @@ class Channel:
 
 def steps_of(delay_ms: float, period_ms: float) -> int:
     """The steps after which something that takes `delay_ms` can be used: the first tick at or after its arrival."""
-    late = checks.real("delay_ms", delay_ms)
-    if late < 0:
-        raise ValueError(f"delay_ms is {late:.12g}, expected a number ≥ 0")
+    late = checks.at_least("delay_ms", delay_ms, 0)
     return math.ceil(late / checks.positive("period_ms", period_ms) - 1e-9)

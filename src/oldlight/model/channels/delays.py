@@ -26,6 +26,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import Any, Literal, TypeAlias
 
 import numpy as np
@@ -34,7 +35,7 @@ from numpy.typing import ArrayLike, NDArray
 from oldlight import checks
 from oldlight.model.channels.automaton import ChannelAutomaton
 from oldlight.model.channels.channel import Channel, steps_of
-from oldlight.model.channels.delay_law import DelayLaw, fold
+from oldlight.model.channels.delay_law import KEPT, DelayLaw, fold
 from oldlight.model.channels.in_order import in_order_automaton
 
 Floats = NDArray[np.float64]
@@ -79,11 +80,7 @@ class DelayChannel(Channel):
 
     def capped(self, max_delay: int) -> DelayChannel:
         """The same channel with no delay longer than `max_delay`: an agent behind it knows at least as much."""
-        if isinstance(self, ConstantDelay):
-            shorter: DelayChannel = ConstantDelay(min(self.d, checks.whole("max_delay", max_delay)))
-        else:
-            shorter = CappedDelay(self, max_delay)
-        return shorter if self.period_ms is None else shorter.with_period(self.period_ms)
+        return CappedDelay(self, max_delay).with_period(self.period_ms)
 
     def __setstate__(self, state: dict[str, Any]) -> None:
         """After transport to another process arrays are read-only again."""
@@ -91,6 +88,17 @@ class DelayChannel(Channel):
             if isinstance(value, np.ndarray):
                 value.setflags(write=False)
             object.__setattr__(self, name, value)
+
+
+def _constant_law(late: int, horizon: int) -> DelayLaw:
+    first = np.zeros(late + 1)
+    first[-1] = 1.0
+    return write_out(first, np.ones(1), horizon, 1, 1, who="ConstantDelay")
+
+
+_kept_law = lru_cache(maxsize=64)(
+    _constant_law
+)  # with what follows from it: every problem of the same delay and horizon asks for that
 
 
 def write_out(first: Floats, interarrival: Floats, H: int, S: int, A: int, *, who: str) -> DelayLaw:
@@ -118,7 +126,7 @@ class ConstantDelay(DelayChannel):
     --------
     >>> from oldlight import ConstantDelay
     >>> ConstantDelay.from_ms(45, period_ms=20)  # rounded up to whole steps
-    ConstantDelay(d=3)
+    ConstantDelay(d=3).with_period(20)
     """
 
     d: int
@@ -136,10 +144,13 @@ class ConstantDelay(DelayChannel):
         """d."""
         return self.d
 
+    def capped(self, max_delay: int) -> ConstantDelay:
+        """The constant delay min(d, max_delay)."""
+        return ConstantDelay(min(self.d, checks.whole("max_delay", max_delay))).with_period(self.period_ms)
+
     def law(self, horizon: int, n_states: int, n_actions: int) -> DelayLaw:
-        first = np.zeros(min(self.d, horizon) + 1)
-        first[-1] = 1.0
-        return write_out(first, np.ones(1), horizon, n_states, n_actions, who="ConstantDelay")
+        late = min(self.d, horizon)
+        return (_kept_law if horizon * (late + 1) <= KEPT else _constant_law)(late, horizon)
 
 
 class StochasticDelay(DelayChannel):
@@ -179,10 +190,10 @@ class StochasticDelay(DelayChannel):
     def _parameters(self) -> tuple[Any, ...]:
         return (self.interarrival.shape, self.interarrival.tobytes(), self.first.tobytes())
 
-    def __repr__(self) -> str:
+    def _written(self) -> str:
         shape, first = self.interarrival.shape, np.round(self.first, 6).tolist()
         table = np.round(self.interarrival, 6).tolist() if len(shape) == 1 else f"<array {shape}>"
-        return f"StochasticDelay({table}, first={first})"
+        return f"{table}, first={first}"
 
 
 @dataclass(frozen=True, eq=False)
@@ -227,7 +238,7 @@ class GeometricDelay(_IndependentDelay):
     --------
     >>> from oldlight import GeometricDelay
     >>> GeometricDelay.from_ms(30, period_ms=10)  # a mean of three steps
-    GeometricDelay(p=0.25, first=None)
+    GeometricDelay(p=0.25, first=None).with_period(10)
     """
 
     p: float

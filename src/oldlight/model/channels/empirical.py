@@ -61,12 +61,12 @@ class EmpiricalDelay(DelayChannel):
     def _parameters(self) -> tuple[Any, ...]:
         return (self.interarrival.shape, self.interarrival.tobytes(), self.first.tobytes())
 
-    def __repr__(self) -> str:
+    def _written(self) -> str:
         shown = [
             "{" + ", ".join(f"{k}: {p:.6g}" for k, p in enumerate(pmf) if p > 0) + "}"
             for pmf in (self.first, self.interarrival)
         ]
-        return f"EmpiricalDelay({shown[0]}, interarrival={shown[1]})"
+        return f"{shown[0]}, interarrival={shown[1]}"
 
 
 def _pairs(name: str, values: Any) -> list[tuple[Any, float]]:

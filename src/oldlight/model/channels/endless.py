@@ -100,7 +100,9 @@ def endless(channel: Channel, depth: int | None = None) -> EndlessLink:
     """The link of `channel` for ever; depth: where delays that only grow are capped."""
     if grows(channel):
         if depth is None:
-            raise ValueError(f"the delays of {channel!r} only grow: its automaton has no end")
+            raise ValueError(
+                f"the delays of {channel!r} only grow, so its automaton never ends; cap them: channel.capped(k)"
+            )
         delay: DelayChannel = CappedDelay(channel.delay, depth)
         capped: Channel = delay if channel.loss is None else Lossy(delay, loss=channel.loss)
         return EndlessLink(endless(capped).automaton, growing=True)

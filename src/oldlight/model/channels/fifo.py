@@ -66,5 +66,5 @@ class FIFODelay(MessageLink):
     def _parameters(self) -> tuple[Any, ...]:
         return (self.delays.tobytes(),)
 
-    def __repr__(self) -> str:
-        return f"FIFODelay({written(self.delays)})"
+    def _written(self) -> str:
+        return f"{written(self.delays)}"

@@ -70,5 +70,5 @@ class HeldLag(AgeLink):
     def _parameters(self) -> tuple[Any, ...]:
         return (self.lags.tobytes(), self.hold)
 
-    def __repr__(self) -> str:
-        return f"HeldLag({written(self.lags)}, hold={self.hold:g})"
+    def _written(self) -> str:
+        return f"{written(self.lags)}, hold={self.hold:g}"

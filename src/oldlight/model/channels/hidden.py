@@ -210,6 +210,6 @@ class HiddenLink(MessageLink):
     def _parameters(self) -> tuple[Any, ...]:
         return (self.switch.tobytes(), self.delays.tobytes(), self.first.tobytes())
 
-    def __repr__(self) -> str:
+    def _written(self) -> str:
         rows = [np.round(x, 6).tolist() for x in (self.switch, self.delays, self.first)]
-        return f"HiddenLink({rows[0]}, {rows[1]}, first={rows[2]})"
+        return f"{rows[0]}, {rows[1]}, first={rows[2]}"

@@ -28,8 +28,8 @@ class _Losses:
         modes = None if loss is None else loss.modes(horizon)
         if loss is not None and modes is None and not loss.independent:
             raise ValueError(
-                f"{loss!r} says of losses that depend on each other only how they are drawn (lost); a plan needs modes(horizon), the hidden "
-                "modes behind them (oldlight.model.channels.LossModes). Simulations and ImpairedObservation play it as it is"
+                f"{loss!r} defines only how its losses are drawn (lost), and they depend on each other; a plan needs modes(horizon), the hidden "
+                "modes behind them (oldlight.model.channels.LossModes). Simulations and ImpairedObservation need nothing more"
             )
         self.laws = Representatives(merging, most)
         if modes is not None:

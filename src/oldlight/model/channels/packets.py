@@ -64,5 +64,5 @@ class PacketChannel(MessageLink):
     def _parameters(self) -> tuple[Any, ...]:
         return (self.delays.tobytes(), self.lost)
 
-    def __repr__(self) -> str:
-        return f"PacketChannel({written(self.delays)}, lost={self.lost:g})"
+    def _written(self) -> str:
+        return f"{written(self.delays)}, lost={self.lost:g}"

@@ -58,5 +58,5 @@ class RenewalLoss(MessageLink):
     def _parameters(self) -> tuple[Any, ...]:
         return (self.lengths.tobytes(),)
 
-    def __repr__(self) -> str:
-        return f"RenewalLoss({written(self.lengths)})"
+    def _written(self) -> str:
+        return f"{written(self.lengths)}"

@@ -252,7 +252,7 @@ def _from_data(data: Mapping[str, Any]) -> Channel:
     if kind is None and data and all(isinstance(part, Channel | str | Mapping) for part in data.values()):
         raise ValueError(
             f"a link for each of the parts {', '.join(map(repr, data))} is played by oldlight.envs.ImpairedObservation, and not planned: with parts of different "
-            "ages, all that the fresher ones have shown since belongs to the information"
+            "ages, all that the fresher ones have shown since belongs to the information. One part at once and one late by d steps: oldlight.envs.LatePart plans it"
         )
     if not isinstance(kind, str) or kind not in KINDS:
         raise ValueError(f"a channel as data has kind = {kind!r}{nearest(str(kind), KINDS)}")

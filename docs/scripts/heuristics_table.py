@@ -1,6 +1,6 @@
 """What simpler policies lose against the optimum, by delay: a table on the terminal and a picture in a folder.
 
-    python -m oldlight.report.heuristics_table docs/
+    python docs/scripts/heuristics_table.py docs/
 
 Three processes: the sensing chain (p = 0.8), slippery FrozenLake (4×4, 30 steps) and a random process. Constant delays, cold
 start. Every value is exact, so a difference is a difference. FrozenLake's reward is the probability of reaching the goal.

@@ -30,6 +30,7 @@ from oldlight.registry import nearest
 
 KINDS = ("box", "multidiscrete")
 FEW = 64  # columns that are made from a list
+KNOWN = 4096  # different ages, waits and queues whose rows are kept; of them only the observation is written anew
 IMAGE = (
     64 * 64
 )  # a Box with two axes or more and more numbers than this is an image, and belongs in a convolutional network
@@ -66,6 +67,11 @@ class Flattening:
         self._lists = [(key, way) for key, way in lists if way is not None]
         if not short or len(self._lists) < len(lists):
             self._lists = None
+        plain = [part for part in self._parts if part.plain]
+        repeats = all(part.plain or part.scale is not None or part.choices for part in self._parts)
+        self._numbers = plain[0] if self._lists and len(plain) == 1 and repeats else None
+        self._others = [part.key for part in self._parts if part is not self._numbers]
+        self._rows_without: dict[tuple[bytes, ...], NDArray[np.float32]] = {}
         low = np.concatenate([part.low for part in self._parts])
         high = np.concatenate([part.high for part in self._parts])
         self.space: LinkBox | LinkMultiDiscrete
@@ -80,6 +86,21 @@ class Flattening:
         if self._lists is None:
             row: NDArray[Any] = self.rows(shown, 1)[0]
             return row
+        numbers = self._numbers
+        if numbers is None:
+            return self._listed(shown)
+        name = tuple([shown[key].tobytes() for key in self._others])
+        without = self._rows_without.get(name)
+        if without is None:
+            without = self._listed(shown)
+            if len(self._rows_without) < KNOWN:
+                self._rows_without[name] = without
+        row = without.copy()
+        row[numbers.columns[0] : numbers.columns[1]] = shown[numbers.key]
+        return row
+
+    def _listed(self, shown: dict[str, Any]) -> NDArray[np.float32]:
+        assert self._lists is not None
         numbers: list[float] = []
         for key, listed in self._lists:
             numbers += listed(shown[key])
@@ -105,6 +126,7 @@ class _Part:
         self.starts_at_zero = True
         self.single = isinstance(space, spaces.Discrete)
         self.one_axis = space.shape is not None and len(space.shape) == 1
+        self.plain = False  # numbers as they are
         if isinstance(space, spaces.Discrete | spaces.MultiDiscrete):
             n = np.atleast_1d(space.n if isinstance(space, spaces.Discrete) else space.nvec).ravel().astype(np.int64)
             self.start = np.atleast_1d(space.start).ravel()
@@ -135,6 +157,7 @@ class _Part:
                 self.scale = float(self.high[0])
             if self.scale is not None:
                 self.high = self.high / self.scale
+            self.plain = self.one_axis and self.scale is None
         elif not known:
             why = "no limit on its steps is known" if entry in COUNTERS else "it holds numbers, not choices"
             raise ValueError(f'{key} cannot be part of a MultiDiscrete: {why}; use kind="box" or leave it out of keys')
@@ -234,6 +257,11 @@ class AugmentedObservation(gym.ObservationWrapper[Any, Any, Any], RecordConstruc
 
     def observation(self, observation: Any) -> NDArray[Any]:
         return self._flattening.row(observation)
+
+    def step(self, action: Any) -> tuple[Any, Any, bool, bool, dict[str, Any]]:
+        """One step."""
+        shown, reward, terminated, truncated, info = self.env.step(action)
+        return self.observation(shown), reward, terminated, truncated, info
 
 
 class AugmentedVectorObservation(_VectorWrapper, RecordConstructorArgs):

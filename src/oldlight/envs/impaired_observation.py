@@ -145,6 +145,7 @@ class ImpairedObservation(gym.Wrapper[Any, Any, Any, Any], RecordConstructorArgs
         self._copy = plain_copy(seen)
         self._simple = isinstance(done, spaces.Discrete)
         self._actions = (int(done.start), int(done.start + done.n)) if isinstance(done, spaces.Discrete) else (0, 0)
+        self._first_state = int(seen.start) if isinstance(seen, spaces.Discrete) else 0
         self._reveals, self._late_end = bool(reveal), checks.one_of("ends", ends, REWARDS) == "delayed"
         self._links = drawn_link(channel)
         self._coming = self._samplers(channel)
@@ -223,6 +224,8 @@ class ImpairedObservation(gym.Wrapper[Any, Any, Any, Any], RecordConstructorArgs
         self._unpaid: dict[int, float] = {}  # rewards by the step of the observation that brings them
         self._owed = 0.0  # rewards whose observations were lost
         self._record: dict[str, list[Any]] = {name: [] for name in ("observations", "actions", "rewards", "arrivals")}
+        self._acted, self._earned = self._record["actions"], self._record["rewards"]
+        self._revealed, self._arrived = self._record["observations"], self._record["arrivals"]
         self._playing, self._counts = True, LinkStatistics()
         self._over_at: int | None = None  # the step at which the environment ended, while the agent does not know
         info["arrivals"] = self._deliver(observation, self._sampler.begin(self._rng))
@@ -282,16 +285,16 @@ class ImpairedObservation(gym.Wrapper[Any, Any, Any, Any], RecordConstructorArgs
         else:
             observation, reward, terminated, truncated, info = self._last, 0.0, True, False, {}
         self._chosen.append(chosen)
-        where = (self._state, int(acts) - low) if self._tabular else (0, 0)
+        now = self._sampler.send(self._state, int(acts) - low) if self._tabular else self._sampler.send()
         self._now += 1
         reward = float(reward)
         if self.late_rewards:
             self._unpaid[self._now] = reward
         if self._keeps:
-            self._record["actions"].append(acted)
-            self._record["rewards"].append(reward)
+            self._acted.append(acted)
+            self._earned.append(reward)
         info = dict(info)
-        info["arrivals"] = self._deliver(observation, self._sampler.send(*where))
+        info["arrivals"] = self._deliver(observation, now)
         if self._reveals:
             info["present"] = self._copy(observation)
         if self._late_end and terminated:
@@ -304,7 +307,7 @@ class ImpairedObservation(gym.Wrapper[Any, Any, Any, Any], RecordConstructorArgs
             info["link"] = self._counts.summary(self._now + 1, sum(seen is not None for _, seen in rest))
             info["arrivals"] += rest
             if self._keeps:
-                info["hindsight"] = self._hindsight()
+                info["hindsight"] = self._record  # nobody else has any of it
         paid = self._pay(over) if self.late_rewards else reward
         return shown, paid, bool(terminated), bool(truncated), info
 
@@ -315,48 +318,44 @@ class ImpairedObservation(gym.Wrapper[Any, Any, Any, Any], RecordConstructorArgs
         return self._newest >= self._over_at or self._now == self.horizon
 
     def _deliver(self, observation: Any, now: Delivery) -> list[tuple[int, Any]]:
-        """The newest observation is sent; what arrives now moves the newest visible step on."""
-        before, time, sent = self._newest, self._now, self._sent
+        """The newest observation is sent; what arrives now moves the newest visible step on. What can come no more is forgotten."""
+        time, sent, copy, silent, newest = self._now, self._sent, self._copy, self._sampler.silent, self._newest
         if self._tabular:
-            self._state = int(observation) - int(self.env.observation_space.start)  # type: ignore[attr-defined]
-        sent[time] = self._copy(observation)
+            self._state = int(observation) - self._first_state
+        sent[time] = copy(observation)
         if self._keeps:
-            self._record["observations"].append(None)
-            self._record["arrivals"].append(-1)
+            self._revealed.append(None)
+            self._arrived.append(-1)
         news: list[tuple[int, Any]] = []
         for i in now.arrived:
             if i >= 0:
                 self._reveal(i, time)
-                self._counts.arrived(i)
-                news.append((i, self._copy(sent[i])))
+                news.append((i, copy(sent[i])))
+                if silent:
+                    self._counts.arrived(i)
+                else:
+                    self._counts.came += 1
             else:
                 news.append((i, None))
-            if i > self._newest:
-                self._newest, self._heard = i, time
+            gone = newest if i > newest else i
+            if i > newest:
+                newest = self._newest = i
+                self._heard = time
+            if not silent:
+                sent.pop(gone, None)
         for i in now.lost:
             news.append((i, None))
-        if self._sampler.silent:
-            gone = [i for i in sent if not self._sampler.may_come(i)]
-        else:
-            gone = [before, *now.arrived, *now.lost] if news else []
-        for i in gone:
-            if i != self._newest:
-                sent.pop(i, None)
+            sent.pop(i, None)
+        if silent:
+            for i in [i for i in sent if i != newest and not self._sampler.may_come(i)]:
+                del sent[i]
                 self._counts.pending.discard(i)
         return news
 
     def _reveal(self, i: int, when: int) -> None:
-        """The observation of step i arrives at time `when`: keep both, if that is the first time. (What is kept is copied at the end.)"""
-        if self._keeps and self._record["arrivals"][i] < 0:
-            self._record["arrivals"][i], self._record["observations"][i] = when, self._sent[i]
-
-    def _hindsight(self) -> dict[str, list[Any]]:
-        """A copy of what was kept."""
-        record = {name: list(values) for name, values in self._record.items()}
-        record["observations"] = [x if x is None else self._copy(x) for x in record["observations"]]
-        if not self._simple:
-            record["actions"] = copied(record["actions"])
-        return record
+        """The observation of step i arrives at time `when`: keep both, if that is the first time."""
+        if self._keeps and self._arrived[i] < 0:
+            self._arrived[i], self._revealed[i] = when, self._sent[i]
 
     def _deliver_the_rest(self) -> list[tuple[int, Any]]:
         rest = self._sampler.under_way()
@@ -366,20 +365,18 @@ class ImpairedObservation(gym.Wrapper[Any, Any, Any, Any], RecordConstructorArgs
         return [(i, None if lost else copied(self._sent[i])) for i, _, lost in rest]
 
     def _shown(self) -> dict[str, Any]:
-        seen = self._newest >= 0
-        time = self._now + self.actuation
-        age = time - self._newest if seen else time
-        waited = self._now - self._heard if seen else age + 1
-        counts = self._counts
+        now, newest, ahead, counts = self._now, self._newest, self.actuation, self._counts
+        seen = newest >= 0
+        age = now - newest + ahead if seen else now + ahead
+        waited = now - self._heard if seen else age + 1
         counts.ages += age
         counts.decisions += 1
         if waited > counts.longest:
             counts.longest = waited
-        shown = min(age, self._view.places)
-        since = list(self._chosen)
-        if len(since) > shown:
-            since = since[len(since) - shown :]
-        return self._view.show(self._sent[self._newest] if seen else None, seen, age, waited, time, since)
+        since = tuple(self._chosen)
+        if len(since) > age:
+            since = since[len(since) - age :]
+        return self._view.show(self._sent[newest] if seen else None, seen, age, waited, now + ahead, since)
 
     def _pay(self, over: bool) -> float:
         """What is paid now where rewards travel: all that the newest observation brings; at the end the rest."""

@@ -126,6 +126,7 @@ def queue_of(name: str, space: spaces.Space[Any], places: int) -> tuple[spaces.S
 
 ZERO, ONE = np.int64(0), np.int64(1)
 _COUNTS = list(np.arange(256).reshape(-1, 1))  # copied, which takes less time than making one
+QUEUES = 4096  # rows of actions that are kept to be copied
 
 
 def count_array(n: int) -> Any:
@@ -188,6 +189,8 @@ class ObservationView:
         entries["fresh"] = spaces.Discrete(2)
         entries["seen"] = spaces.Discrete(2)
         self._flat = len(self._shown) == 1 and not isinstance(observation_space, spaces.Dict | spaces.Tuple)
+        self._kind = np.dtype(observation_space.dtype) if isinstance(observation_space, spaces.Box) else None
+        self._queues: dict[tuple[int, ...], Any] = {}
         self._one_number = isinstance(action_space, spaces.Discrete)
         self._rows: list[tuple[str, Any]] = []
         if places:
@@ -199,22 +202,28 @@ class ObservationView:
             entries["time"] = _count(most)
         self.space = LinkDict(entries, places, max(ages, 1))
 
-    def show(self, newest: Any, seen: bool, age: int, waited: int, time: int, actions: list[Any]) -> dict[str, Any]:
+    def show(self, newest: Any, seen: bool, age: int, waited: int, time: int, actions: Sequence[Any]) -> dict[str, Any]:
         """The Dict; `newest` is ignored if nothing was seen; `actions` are those since, oldest first (or the newest places)."""
         if self._flat:
-            name, make = self._shown[0]
-            shown: dict[str, Any] = {name: make(newest if seen else self._nothing[0])}
+            value = newest if seen else self._nothing[0]
+            plain = type(value) is np.ndarray and value.dtype is self._kind
+            shown: dict[str, Any] = {"observation": value.copy() if plain else self._shown[0][1](value)}
         else:
             values = parts_of(self._observation, newest) if seen else self._nothing
             shown = {name: make(value) for (name, make), value in zip(self._shown, values, strict=True)}
-        shown["age"] = count_array(age)
-        shown["waited"] = count_array(waited)
+        shown["age"] = _COUNTS[age].copy() if age < 256 else np.array([age])
+        shown["waited"] = _COUNTS[waited].copy() if waited < 256 else np.array([waited])
         shown["fresh"] = ONE if seen and waited == 0 else ZERO
         shown["seen"] = ONE if seen else ZERO
-        if self._rows:
-            last = actions if len(actions) <= self.places else actions[len(actions) - self.places :]
+        places = self.places
+        if places:
+            last = actions if len(actions) <= places else actions[len(actions) - places :]
             if self._one_number:
-                shown["actions"] = np.array(self._blank[len(last) :] + last, dtype=np.int64)
+                try:
+                    row = self._queues[tuple(last)]
+                except (KeyError, TypeError):  # not kept, or arrays of one number each
+                    row = self._queue(tuple(int(a) for a in last))
+                shown["actions"] = row.copy()
             else:
                 given = [parts_of(self._action, action) for action in last]
                 for j, (name, row) in enumerate(self._rows):
@@ -222,6 +231,13 @@ class ObservationView:
         if self.clock:
             shown["time"] = count_array(time)
         return shown
+
+    def _queue(self, last: tuple[int, ...]) -> Any:
+        """The row of these actions, each one number; kept, since most are shown again."""
+        row = np.array(self._blank[len(last) :] + list(last), dtype=np.int64)
+        if len(self._queues) < QUEUES:
+            self._queues[last] = row
+        return row
 
     @staticmethod
     def _filled(row: Any, values: Sequence[Any]) -> Any:

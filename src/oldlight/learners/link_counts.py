@@ -53,6 +53,7 @@ class LinkCounts:
         self.hidden = np.zeros((1, S, A, S))  # expected transitions between observations several steps apart
         self.paid, self.paid_times = np.zeros((H, S, A)), np.zeros((H, S, A))
         self.split = np.full((S, A), pooled is False)
+        self._evidence, self._tested = np.zeros((2, S, A))  # of each pair, and how often it was counted by then
         self.episodes = 0
 
     def add(self, episode: Episode) -> None:
@@ -85,7 +86,10 @@ class LinkCounts:
         """Split the pairs whose steps differ (see the module's text); was there a new one?"""
         if self.pooled != "auto":
             return False
-        evidence = log_evidence(self.number)
+        counted, evidence = self.number.sum(axis=(0, 3)), self._evidence
+        changed = np.nonzero(counted != self._tested)
+        evidence[changed] = log_evidence(self.number[:, changed[0], changed[1]])
+        self._tested = counted
         found = (evidence > np.log(2 * self.split.size / level)) | (evidence.sum() > np.log(2 / level))
         new = bool((found & ~self.split).any())
         self.split |= found
@@ -104,15 +108,15 @@ class LinkCounts:
 
 
 def log_evidence(number: Floats) -> Floats:
-    """The logarithm of the ratio of the module's text for each pair, from counts [t, s, a, s2]: evidence that its steps differ."""
+    """The logarithm of the ratio of the module's text for each pair, from counts [t, .., s2], shape (..): evidence that its steps differ."""
     from scipy.special import gammaln, xlogy
 
-    S = number.shape[3]
-    steps = number.sum(axis=3)
-    each = gammaln(1.0) - gammaln(steps + 1.0) + (gammaln(number + 1 / S) - gammaln(1 / S)).sum(axis=3)
+    S = number.shape[-1]
+    steps = number.sum(axis=-1)
+    each = gammaln(1.0) - gammaln(steps + 1.0) + (gammaln(number + 1 / S) - gammaln(1 / S)).sum(axis=-1)
     together = number.sum(axis=0)
-    total = together.sum(axis=2)
-    likelihood = xlogy(together, together).sum(axis=2) - xlogy(total, total)
+    total = together.sum(axis=-1)
+    likelihood = xlogy(together, together).sum(axis=-1) - xlogy(total, total)
     return np.asarray(each.sum(axis=0) - likelihood)
 
 

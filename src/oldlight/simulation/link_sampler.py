@@ -85,6 +85,7 @@ class LinkSampler:
         delay = channel.delay if self.law is not None and channel.loss is None else None
         # every observation is late by this much: nothing is drawn, nothing has to be kept
         self._certain = delay.d if isinstance(delay, ConstantDelay) and delay.d < LONGEST else None
+        self.silent = self.link is not None  # can an observation that was sent never be heard of?
 
     def oldest(self, horizon: int) -> int:
         """The largest age, or number of actions before anything is seen, within so many steps."""
@@ -94,11 +95,6 @@ class LinkSampler:
             assert self.law is not None
             oldest = None if self.law.loss is not None else self.law.longest
         return horizon if oldest is None else min(oldest, horizon)
-
-    @property
-    def silent(self) -> bool:
-        """Can an observation that was sent never be heard of?"""
-        return self.link is not None
 
     def begin(self, rng: np.random.Generator) -> Delivery:
         """A new run, at time 0."""
@@ -152,6 +148,9 @@ class LinkSampler:
         settled = self._due.pop(self.now, None)
         if settled is None:
             return Delivery([], [])
+        if len(settled) == 1:
+            i, lost = settled[0]
+            return Delivery([], [i]) if lost else Delivery([i], [])
         return Delivery([i for i, lost in settled if not lost], [i for i, lost in settled if lost])
 
 
@@ -243,6 +242,8 @@ class LawSampler:
         self._fixed = False
         self._write_out(STEPS)
         self.modes = None if self.loss is None else self.loss.modes(horizon)
+        one_mode = self.modes is not None and len(self.modes.first) == 1
+        self._seen: list[float] = self.modes.seen[:, 0].tolist() if self.modes is not None and one_mode else []
         if self.loss is not None and self.modes is None and horizon is None:
             raise ValueError(f"{self.loss!r} draws the losses of a whole episode: say how long it can be, horizon=...")
 
@@ -256,6 +257,7 @@ class LawSampler:
         self._rows: dict[tuple[int, int, int], Any] = {}
         self._first = _row(law.first)
         self.moves = bool((law.interarrival[..., 1:] > 0).any())
+        self._still = self.in_order and law.interarrival.size == 1  # the delay of the first observation is that of all
 
     def _of_its_own_length(self, error: ValueError) -> tuple[int, DelayLaw]:
         if self.horizon is not None:
@@ -305,6 +307,9 @@ class LawSampler:
         return self._d, self._is_lost()
 
     def send(self, s: int = 0, a: int = 0) -> tuple[int, bool]:
+        if self._still:
+            self._i += 1
+            return self._i + self._d, self._is_lost()
         before = self._d if self.in_order else 0
         self._d = self._draw(self._i, s, a, before) if self.moves or self.in_order else self._draw(-1, 0, 0, 0)
         self._i += 1
@@ -343,12 +348,15 @@ class LawSampler:
         return found
 
     def _is_lost(self) -> bool:
-        modes, i = self.modes, self._i
         if self.loss is None:
             return False
+        if self._seen:
+            last = len(self._seen) - 1
+            return self._rng.random() >= self._seen[self._i if self._i < last else last]
+        modes, i = self.modes, self._i
         if modes is None:
             return bool(self._drawn[min(i, len(self._drawn) - 1)])
-        if i and len(modes.first) > 1:
+        if i:
             self._mode = _mode(self._rng.random(), modes.switch[self._mode], self._mode)
         return bool(self._rng.random() >= modes.seen[min(i, len(modes.seen) - 1), self._mode])
 

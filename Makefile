@@ -1,5 +1,5 @@
 # make demo       set up and run the main job             make test       set up and run all tests, one process per core
-# make check      linters, import rules, site, tests, fuzz  make check-all  the same, the deep tests, notebooks, lowest versions, a longer fuzz
+# make check      linters, import rules, site, tests, fuzz  make check-all  the same, tests with more repeats, the deep tests, notebooks, lowest versions, a longer fuzz
 # make coverage   which lines of Python the tests run      make bench      compare with other solvers, into docs/benchmarks.md
 # make bench-compare REV=hash  two commits in turn
 # make docs       the site, into site/                     make docs-serve  the same, shown while you write
@@ -8,7 +8,8 @@
 PYTHON ?= python3
 VENV   := .venv
 BIN    := $(VENV)/bin
-PIP    := $(BIN)/pip install --quiet --disable-pip-version-check
+PIP    := $(BIN)/pip install --quiet --disable-pip-version-check --no-compile
+BYTECODE = $(BIN)/python -m compileall -q -j 0 -x '/tests?/' $(VENV)/lib >/dev/null || true  # on all cores and without others' tests: a third of what pip takes for it
 TORCH  ?= torch==2.13.0
 CORES  ?= -n auto --dist worksteal
 SECONDS ?= 60
@@ -16,7 +17,7 @@ SEED   ?= 0
 REV    ?= HEAD~1
 MINIMUM_TESTS ?= -m 'not slow' tests/model tests/planning tests/simulation tests/control tests/learners tests/envs tests/traces tests/studies tests/cli
 
-.PHONY: demo test test-deep coverage lint docs docs-serve katex wheel fuzz notebooks test-minimum check check-all bench bench-compare clean
+.PHONY: demo test test-thorough test-deep coverage lint docs docs-serve katex wheel fuzz notebooks test-minimum check check-all bench bench-compare clean
 
 demo: $(VENV)/.studies  # compiled first, each loop once and on all cores: the study's workers would each compile them all
 	$(BIN)/oldlight compile delay loss delayed-ucbvi simulation posterior-sampling augmented-ucbvi augmented-q-learning loss-learners
@@ -25,6 +26,10 @@ demo: $(VENV)/.studies  # compiled first, each loop once and on all cores: the s
 test: $(VENV)/.dev  # compiled first, each loop once: the test processes would compile them side by side
 	$(BIN)/oldlight compile
 	$(BIN)/python -m pytest $(CORES)
+
+test-thorough: $(VENV)/.dev  # all tests, random checks repeated as often as tests/repeats.py says
+	$(BIN)/oldlight compile
+	$(BIN)/python -m pytest $(CORES) --thorough
 
 test-deep: $(VENV)/.deep
 	$(BIN)/python -m pytest tests/deep
@@ -71,7 +76,7 @@ test-minimum: .venv-minimum/.done
 check: lint docs test
 	$(MAKE) fuzz SECONDS=20
 
-check-all: check test-deep notebooks test-minimum
+check-all: check test-thorough test-deep notebooks test-minimum
 	$(MAKE) fuzz SECONDS=300
 
 bench: $(VENV)/.dev
@@ -87,10 +92,12 @@ $(VENV)/bin/python:
 
 $(VENV)/.studies: pyproject.toml | $(VENV)/bin/python
 	$(PIP) -e '.[studies]'
+	@$(BYTECODE)
 	touch $@
 
 $(VENV)/.dev: pyproject.toml | $(VENV)/bin/python
 	$(PIP) -e '.[dev]'
+	@$(BYTECODE)
 	touch $(VENV)/.studies $@
 
 $(VENV)/.deep: pyproject.toml $(VENV)/.dev

@@ -33,7 +33,7 @@ from bare_loop import BareLoop
 from controller import controller_latency
 from envs import environments
 from forever import forever
-from links import links
+from links import links, loss_nodes
 from oldlight.machine import thread_count
 from page import markdown, surroundings, write
 from sparse import sparse_processes
@@ -534,6 +534,7 @@ SECTIONS: dict[str, Callable[[bool], Iterator[Row]]] = {
     "sparse processes, beside quantecon and scipy": sparse_processes,
     "loss": loss,
     "links as they are, beside a constant delay": links,
+    "loss alone, beside products of its laws": loss_nodes,
     "beyond the plain plan": beyond,
     "learning": learning,
     "learners: blocks of episodes beside one by one": other_learners,

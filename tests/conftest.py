@@ -14,6 +14,7 @@ import pytest
 
 import oldlight as ol
 from oracle import History, random_instance
+from repeats import set_thorough
 
 os.environ.pop("PYTHONDONTWRITEBYTECODE", None)  # hundreds of child processes need not compile our modules again
 sys.dont_write_bytecode = False
@@ -21,6 +22,14 @@ sys.dont_write_bytecode = False
 STARTS_PROCESSES = re.compile(
     r"\b(subprocess|multiprocessing|AsyncVectorEnv|run_testbed|LocalCluster)\b|\bworkers=[2-9]"
 )
+
+
+def pytest_addoption(parser: pytest.Parser) -> None:
+    parser.addoption("--thorough", action="store_true", help="repeat random checks as often as tests/repeats.py says")
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    set_thorough(bool(config.getoption("--thorough")))
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:

@@ -63,7 +63,7 @@ def ages_of(arrivals: Any) -> list[tuple[int, ...]]:
     return [tuple(column) for column in out.T.tolist()]
 
 
-def agrees(drawn: list[tuple[int, ...]], law: dict[tuple[int, ...], float]) -> None:
+def assert_law(drawn: list[tuple[int, ...]], law: dict[tuple[int, ...], float]) -> None:
     """χ² against the exact law: impossible outcomes never, p-value above 1e-4."""
     assert len(law) == 1 or chi_square(Counter(drawn), law) > 1e-4
     assert set(drawn) <= set(law)

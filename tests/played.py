@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import cache
 from typing import Any
 
 import numpy as np
@@ -33,11 +34,23 @@ def cases(seed: int) -> tuple[ol.ImpairedMDP, dict[str, Any]]:
 
 
 def random_policy(problem: ol.ImpairedMDP, seed: int) -> ol.FunctionPolicy:
-    def choose(info: ol.Information) -> Any:
-        name = [info.h, (info.t or 0) + 10, (info.state or 0) + (0 if info.t is None else 1), info.waited, *info.queue]
+    @cache
+    def drawn(*name: int) -> Any:
         return np.random.default_rng([seed, *name]).dirichlet(np.ones(problem.n_actions))
 
+    def choose(info: ol.Information) -> Any:
+        return drawn(
+            info.h, (info.t or 0) + 10, (info.state or 0) + (0 if info.t is None else 1), info.waited, *info.queue
+        )
+
     return ol.FunctionPolicy(choose, problem.n_actions)
+
+
+def nearest(values: Any, ordered: Any) -> Any:
+    """For each value the index of the nearest of `ordered`, which rises."""
+    right = np.searchsorted(ordered, values).clip(0, len(ordered) - 1)
+    left = np.maximum(right - 1, 0)
+    return np.where(np.abs(values - ordered[left]) <= np.abs(values - ordered[right]), left, right)
 
 
 def chi_square(observed: dict[Any, int], law: dict[Any, float]) -> float:

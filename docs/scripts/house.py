@@ -32,19 +32,19 @@ BY_FEATURE = """what serves only features that came after the packages
         model/channels/held_lag.py model/channels/hidden.py model/channels/in_order.py model/channels/link_text.py model/channels/messages.py
         model/channels/packets.py model/channels/periodic.py model/channels/renewal.py model/channels/without_law.py model/channels/later_link.py
         model/age_layers.py model/link_*.py kernels/ages.py kernels/graph.py kernels/search.py kernels/belief_table.py control/link_choice.py
-        planning/ages.py planning/group_walk.py planning/link_*.py planning/search.py planning/table_walk.py planning/walk.py planning/informed.py simulation/link_*.py
-        simulation/channel_check.py envs/typical_age.py envs/outside.py
+        planning/ages.py planning/group_walk.py planning/link_*.py planning/search.py planning/table_walk.py planning/walk.py planning/informed.py
+        simulation/link_*.py simulation/channel_check.py envs/typical_age.py envs/outside.py
     recordings: traces/age_plan.py traces/candidates.py traces/comparison.py traces/counted.py traces/following.py traces/measured.py
         traces/replay.py traces/ticks.py traces/read_json.py traces/read_table.py testbed/recorded.py
-    for ever: planning/stationary*.py model/stationary_policy.py model/channels/endless.py planning/holding.py simulation/cut.py
+    for ever: planning/stationary*.py model/stationary_policy.py model/channels/endless.py planning/holding.py simulation/cut.py kernels/stationary_tables.py
     size: model/transitions.py model/table_size.py planning/large_loss.py planning/law_rows.py planning/scratch.py
         learners/run_memory.py simulation/simulated_bytes.py model/sources.py model/log_*.py model/cassandra.py model/prism.py instances/icu.py
     compiled blocks of episodes: learners/episode_blocks.py kernels/episode_blocks.py kernels/short_blocks.py kernels/augmented_blocks.py
         planning/table_values.py cli/compiling.py
     requirements and the explorer: planning/requirement*.py planning/impairments.py planning/neighbouring_links.py planning/known_points.py
         planning/frontier.py planning/sensitivity.py traces/links_compared.py traces/channel_comparison.py cli/need.py cli/explorer.py explore/*
-    practice: cli/grids.py envs/impaired_parts.py envs/action_link.py deep/grid_plan.py deep/forward_model.py deep/link_log.py envs/drawn_link.py envs/grid*.py envs/impaired_action.py envs/impaired_vector.py
-        envs/link_statistics.py envs/model_policy.py model/channels/milliseconds.py
+    practice: cli/grids.py envs/impaired_parts.py envs/action_link.py envs/late_part.py deep/grid_plan.py deep/forward_model.py deep/link_log.py
+        envs/drawn_link.py envs/grid*.py envs/impaired_action.py envs/impaired_vector.py envs/link_statistics.py envs/model_policy.py model/channels/milliseconds.py
     learning behind links, certificates, tidy tables: learners/default_learner.py learners/hidden_steps.py learners/learnt_plan.py learners/link_*.py
         learners/optimistic_model.py learners/stopping.py simulation/link_world.py studies/frames.py
     trust: own_code.py studies/trust.py files.py cli/terminal.py kernels/cache.py testing.py

@@ -1,12 +1,13 @@
-"""Plans ICU-Sepsis behind several links and writes the table of docs/icu.md: python docs/scripts/icu.py [link ...]
+"""Plans ICU-Sepsis behind several links: python docs/scripts/icu.py [link ...]
 
 Each row: bounds on the best executable value, time on the clock, processor time and the peak of memory. Needs the data of the package
-icu-sepsis (pip install icu-sepsis --no-deps). One process per link, so that peaks are its own.
+icu-sepsis (pip install icu-sepsis --no-deps). One process per link, so that peaks are its own. Without links it runs them all and writes the table of
+docs/icu.md, all rows from that one run, with the machine and its load; with links it prints their rows.
 """
 
 from __future__ import annotations
 
-import re
+import os
 import subprocess
 import sys
 import time
@@ -51,20 +52,26 @@ def row(link: str) -> str:
 
 
 def main(links: list[str]) -> None:
-    text = PAGE.read_text(encoding="utf-8")
-    head, rest = text.split(BEGIN)
-    table, tail = rest.split(END)
-    known = {found[1]: line for line in table.splitlines() if (found := re.match(r"\| `([^`]+)`", line))}
+    rows, loads = [], [os.getloadavg()[0]]
     for link in links or LINKS:
         done = subprocess.run([sys.executable, __file__, "--row", link], capture_output=True, text=True, check=True)
-        known[link] = done.stdout.strip().splitlines()[-1]
-        print(known[link], flush=True)
+        rows.append(done.stdout.strip().splitlines()[-1])
+        loads.append(os.getloadavg()[0])
+        print(rows[-1], flush=True)
+    if links:
+        return
+    load = f"load {min(loads):.1f} to {max(loads):.1f}"
     lines = [
         "| link | options of `solve` | lower | upper | upper − lower | seconds | of the processor | GiB |",
         "|---|---|---|---|---|---|---|---|",
-        *(known[link] for link in LINKS if link in known),
+        *rows,
+        "",
+        f"*One run of `python docs/scripts/icu.py` on {time.strftime('%Y-%m-%d')}, {os.cpu_count()} cores, {load}.*",
     ]
-    PAGE.write_text(head + BEGIN + "\n".join(lines) + "\n" + END + tail, encoding="utf-8")
+    head, rest = PAGE.read_text(encoding="utf-8").split(BEGIN)
+    new = PAGE.with_suffix(".new")
+    new.write_text(head + BEGIN + "\n".join(lines) + "\n" + END + rest.split(END)[1], encoding="utf-8")
+    new.replace(PAGE)
 
 
 if __name__ == "__main__":

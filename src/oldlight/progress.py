@@ -9,6 +9,7 @@ seconds and is taken away at the end, or elsewhere a line every ten seconds; Tru
 
 from __future__ import annotations
 
+import math
 import sys
 import time
 from collections.abc import Callable, Iterator
@@ -49,6 +50,13 @@ def time_left(seconds: float | None) -> str:
     whole = round(seconds)
     hours = f"{whole // 3600}:{whole // 60 % 60:02}" if whole >= 3600 else f"{whole // 60}"
     return f", {hours}:{whole % 60:02} left"
+
+
+def decades_closed(first: float, now: float, wanted: float) -> tuple[int, int]:
+    """(done, total) of a gap that was `first`, is `now` and shall be `wanted`, in hundredths of a decade."""
+    least = 1e-300
+    total = math.log10(max(first, least) / max(wanted, least))
+    return round(100 * max(math.log10(max(first, least) / max(now, least)), 0.0)), max(round(100 * total), 1)
 
 
 @contextmanager

@@ -79,7 +79,7 @@ def called_from_python() -> set[str]:
     return found
 
 
-def exactly(found: set[str], known: set[str], rule: str) -> None:
+def assert_exactly(found: set[str], known: set[str], rule: str) -> None:
     """Nothing new breaks the rule, and nothing is excused that no longer breaks it."""
     new, old = sorted(found - known), sorted(known - found)
     assert new == [], f"{rule}: {new}"
@@ -101,7 +101,7 @@ def test_no_function_is_too_long() -> None:
         for name, function in functions(tree):
             if code_lines(function) > limit:
                 found.add(f"{file}:{name}")
-    exactly(found, LONG_FUNCTIONS, "at most 60 lines in a function, 80 in a kernel, without its docstring")
+    assert_exactly(found, LONG_FUNCTIONS, "at most 60 lines in a function, 80 in a kernel, without its docstring")
 
 
 def test_no_function_takes_too_many_positional_arguments() -> None:
@@ -113,7 +113,7 @@ def test_no_function_takes_too_many_positional_arguments() -> None:
             helper = file.startswith("kernels/") and f"{file}:{name}" not in called_from_python()
             if n > (16 if helper else 8):
                 found.add(f"{file}:{name}")
-    exactly(found, MANY_ARGUMENTS, "at most 8 positional arguments, 16 for what only kernels call")
+    assert_exactly(found, MANY_ARGUMENTS, "at most 8 positional arguments, 16 for what only kernels call")
 
 
 def test_the_kernels_that_python_calls_are_found() -> None:
@@ -134,7 +134,7 @@ def test_no_two_modules_have_one_name() -> None:
     for file in sources():
         if not file.startswith("kernels/") and not Path(file).name.startswith("__"):
             names.setdefault(Path(file).name, []).append(file)
-    exactly({name for name, files in names.items() if len(files) > 1}, SAME_NAMES, "two modules of one name")
+    assert_exactly({name for name, files in names.items() if len(files) > 1}, SAME_NAMES, "two modules of one name")
 
 
 def test_words_are_those_of_the_glossary() -> None:

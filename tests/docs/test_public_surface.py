@@ -141,6 +141,16 @@ def test_each_parameter_is_described() -> None:
     assert wrong == {}
 
 
+def test_seeds_follow_one_rule() -> None:
+    """An int, SeedSequence or Generator, 0 by default; None only where nothing is drawn without a seed. (`reset` is Gymnasium's.)"""
+    functions = {name: thing for name, thing in public().items() if inspect.isfunction(thing)}
+    found = {name: inspect.signature(f).parameters.get("seed") for name, f in functions.items()}
+    seeds = {name: (str(p.annotation), p.default) for name, p in found.items() if p is not None}
+    assert len(seeds) > 10
+    assert seeds.pop("instances.hard_tree.hard_tree") == ("Seed | None", None)
+    assert {name: how for name, how in seeds.items() if how != ("Seed", 0)} == {}
+
+
 OPTIONS = {  # how something is computed, not what it is about
     "seed", "tolerance", "seconds", "max_bytes", "max_states", "scratch", "progress", "workers", "checkpoint", "checkpoint_every", "failure",
     "every", "evaluate", "pooled", "planning", "bonus", "clip", "label", "labels", "engine", "in_order", "render_mode", "trust", "import_code",

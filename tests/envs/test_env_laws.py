@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
+from functools import cache
 from typing import Any
 
 import gymnasium as gym
@@ -17,7 +18,7 @@ from oldlight.envs import (
     play,
 )
 from oracle import arrival_law, random_law, return_law
-from played import chi_square
+from played import chi_square, nearest
 
 # -- the process behind it, against exact laws ------------------------------------------------------------------------
 
@@ -58,23 +59,30 @@ def uniform_episodes(link: dict[str, Any], n: int, seed: int) -> dict[str, Any]:
     return {**infos["hindsight"], "returns": returns}
 
 
+@cache
+def exact_laws(kind: str) -> tuple[dict[tuple[int, ...], float], dict[float, float]]:
+    """The laws of the arrival times and of the return under uniform actions, by enumeration."""
+    link, law = cases(kind)
+    P, R, rho = arrays(link["mdp"])
+
+    def uniform(history: Any) -> Any:
+        return [0.5, 0.5]
+
+    times = {tuple(int(x) for x in key): p for key, p in arrival_law(P, rho, uniform, **law).items()}
+    return times, return_law(P, R, rho, uniform, **law)
+
+
 @pytest.mark.parametrize("rewards", ["immediate", "delayed"])
 @pytest.mark.parametrize("kind", KINDS)
 def test_arrivals_and_returns_follow_their_exact_law(kind: str, rewards: str) -> None:
     link, law = cases(kind)
     found = uniform_episodes({**link, "rewards": rewards}, 20_000, seed=11)
-    P, R, rho = arrays(link["mdp"])
+    exact, exact_returns = exact_laws(kind)
     warmup = law.get("warm_delay", 0)
-
-    def uniform(history: Any) -> Any:
-        return [0.5, 0.5]
-
     seen = Counter(map(tuple, np.minimum(found["arrivals"][:, warmup:], 4).tolist()))
-    exact = {tuple(int(x) for x in key): p for key, p in arrival_law(P, rho, uniform, **law).items()}
     assert chi_square(seen, exact) > 1e-4
-    exact_returns = return_law(P, R, rho, uniform, **law)
     near = np.array(sorted(exact_returns))
-    index = np.abs(found["returns"][:, None] - near).argmin(axis=1)
+    index = nearest(found["returns"], near)
     assert np.abs(found["returns"] - near[index]).max() < 1e-8
     assert chi_square({near[i]: n for i, n in Counter(index.tolist()).items()}, exact_returns) > 1e-4
 

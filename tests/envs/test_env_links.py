@@ -10,10 +10,11 @@ import pytest
 
 import oldlight as ol
 from counting_env import CountingEnv
-from link_cases import BY_NODES, CHANNELS, HORIZON, age_law, ages_of, agrees, guessing, names
+from link_cases import BY_NODES, CHANNELS, HORIZON, age_law, ages_of, assert_law, guessing, names
 from oldlight.envs import ImpairedObservation, TabularEnv, TabularVectorEnv, play
 from oldlight.envs.batch_simulator import NO_STEP
 from oldlight.model.channels.messages import AgeLink
+from repeats import repeats
 
 TEXTS = ["packets:0=.2,1=.6,2=.2+loss:0.1", "fifo:0=.5,1=.3,2=.2", "ages:.9,.1/.5,.3,.2", "periodic:5", "bursty:.1,.5", "held:0=.5,2=.5,hold=.7", "renewal:0=.9,5=.1"]  # fmt: skip
 
@@ -31,7 +32,7 @@ def test_ages_in_the_vector_environment(channel: Any) -> None:
     for _ in range(HORIZON):
         ages.append(np.where(shown["seen"], shown["age"][:, 0], -1))
         shown, *_, infos = envs.step(np.zeros(n, dtype=np.int64))
-    agrees([tuple(column) for column in np.array(ages).T.tolist()], age_law(channel.automaton(HORIZON)))
+    assert_law([tuple(column) for column in np.array(ages).T.tolist()], age_law(channel.automaton(HORIZON)))
     arrivals = infos["hindsight"]["arrivals"]
     assert [tuple(column) for column in np.array(ages).T.tolist()] == ages_of(arrivals.T), (
         "hindsight tells the same ages"
@@ -51,13 +52,13 @@ def test_ages_of_one_environment(channel: Any, wrapped: bool) -> None:
         else TabularEnv(guessing(), channel=channel)
     )
     paths = []
-    for e in range(400):
+    for e in range(repeats(200, 400)):
         shown, _ = env.reset(seed=12 if e == 0 else None)
         ages = [age(shown)]
         for _ in range(HORIZON - 1):
             ages.append(age(env.step(0)[0]))
         paths.append(tuple(ages))
-    agrees(paths, age_law(channel.automaton(HORIZON)))
+    assert_law(paths, age_law(channel.automaton(HORIZON)))
 
 
 @pytest.mark.parametrize("channel", CHANNELS, ids=names)
@@ -89,7 +90,7 @@ def test_one_environment_is_one_of_a_vector(channel: Any) -> None:
 @pytest.mark.parametrize("channel", BY_NODES, ids=names)
 def test_plans_earn_their_value(channel: Any) -> None:
     """In the tabular environment and behind the wrapper, the node read from what is delivered."""
-    for actuation, n in ((0, 200), (1, 100)):
+    for actuation, n in ((0, repeats(100, 200)), (1, repeats(50, 100))):
         problem = ol.ImpairedMDP(guessing(), channel, actuation=actuation)
         solution = ol.solve(problem)
         for env in (
@@ -105,7 +106,7 @@ def test_the_wrapper_delivers_what_hindsight_tells(channel: Any) -> None:
     """Every message that was not lost, once, with its arrival time; and nothing is kept that cannot come any more."""
     env: Any = ImpairedObservation(CountingEnv(30), channel, queue=0)
     kept = []
-    for seed in range(20):
+    for seed in range(repeats(6, 20)):  # 6: some 180 messages over each link
         _, info = env.reset(seed=seed)
         told = [(0, info["arrivals"])]
         for h in range(1, 31):

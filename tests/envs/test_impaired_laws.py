@@ -16,7 +16,8 @@ from conftest import arrays, random_mdp
 from counting_env import CountingEnv, assert_same, run
 from oldlight.envs import ImpairedObservation
 from oracle import arrival_law, random_law, return_law
-from played import chi_square
+from played import chi_square, nearest
+from repeats import repeats
 
 # -- delays and losses against their laws -----------------------------------------------------------------------------
 
@@ -159,7 +160,7 @@ def test_agrees_with_the_compiled_simulator_and_the_exact_law(kind: str) -> None
     ahead = how.get("actuation", 0)
     problem = ol.ImpairedMDP(mdp, channel, **how)
     env = ImpairedObservation(gym.make("oldlight/Tabular-v0", mdp=mdp, disable_env_checker=True), channel, **how)
-    n, luck = 2500, np.random.default_rng(1)
+    n, luck = repeats(1000, 2500), np.random.default_rng(1)
     patterns, returns = [], np.zeros(n)
     for e in range(n):
         env.reset(seed=0 if e == 0 else None)
@@ -184,7 +185,7 @@ def test_agrees_with_the_compiled_simulator_and_the_exact_law(kind: str) -> None
     assert stats.chi2_contingency(table).pvalue > 1e-4
     exact_returns = return_law(P, R, rho, half, **law)
     near = np.array(sorted(exact_returns))
-    index = np.abs(returns[:, None] - near).argmin(axis=1)
+    index = nearest(returns, near)
     assert np.abs(returns - near[index]).max() < 1e-8
     assert chi_square({near[i]: c for i, c in Counter(index.tolist()).items()}, exact_returns) > 1e-4
     assert stats.ks_2samp(returns, played.returns).pvalue > 1e-4

@@ -22,6 +22,7 @@ from oldlight.learners.augmented_ucbvi import AugmentedUCBVI
 from oldlight.learners.base import Episode
 from oldlight.model.information import Information
 from oldlight.simulation import World
+from repeats import is_thorough
 
 NAMES = (
     "none", "changing", "cold", "warm", "warm, long", "never", "geometric", "by pair", "two or none", "bernoulli",
@@ -262,7 +263,7 @@ def test_augmented_ucbvi_is_its_specification(name: str, pooled: bool) -> None:
     for k, episode in enumerate(played.episodes):
         learner.see(episode)
         reference.count(episode)
-        if k in (0, 1, 5, 39):
+        if k in ((0, 1, 5, 39) if is_thorough() else (1, 39)):
             values: dict[Information, list[float]] = {}
             assert learner.estimate == pytest.approx(reference.start(values), abs=1e-9)
             for h in range(problem.horizon):  # wherever it has been, even if the plan's start does not lead there

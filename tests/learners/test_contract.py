@@ -18,6 +18,7 @@ from oldlight.learners import LearningRun, Setting, learn
 from oldlight.planning import evaluation
 from oldlight.registry import learner_names, learner_of
 from oldlight.testing import check_learner
+from repeats import is_thorough
 
 K, STOP = 16, 6  # episodes, and those before an interruption
 
@@ -85,6 +86,8 @@ CASES = [
 ]
 ONE_OF_EACH = ("delay: geometric", "delay: constant, warm", "loss: cold", "both: constant")
 FEWER = [case for case in CASES if case.values[1] == {} or case.values[2] in ONE_OF_EACH]  # variants: not everywhere
+if not is_thorough():
+    CASES = FEWER
 
 
 def started(name: str, options: dict[str, Any], problem: ol.ImpairedMDP, seed: int = 0) -> tuple[Any, Any]:

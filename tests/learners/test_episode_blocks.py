@@ -53,7 +53,7 @@ class OneByOne(DelayedUCBVI):
         super().see(episode)
 
 
-def same(one: LearningRun, other: LearningRun, n: int | None = None) -> None:
+def assert_same(one: LearningRun, other: LearningRun, n: int | None = None) -> None:
     for column in COLUMNS:
         a, b = getattr(one, column), getattr(other, column)
         assert (a is None and b is None) or np.array_equal(a[:n], b[:n], equal_nan=True), column
@@ -71,7 +71,7 @@ def test_blocks_and_single_episodes_give_the_same_numbers(name: str, options: st
         learn(problem, make(**chosen), 150, seed=3, best=9.0, every=every, by_start=by_start, progress=False)
         for make in (DelayedUCBVI, OneByOne)
     ]
-    same(*runs)
+    assert_same(*runs)
     assert len(set(runs[0].returns.tolist())) > 10  # something happened
 
 
@@ -105,7 +105,7 @@ def test_blocks_of_the_other_learners_give_the_same_numbers(name: str, who: str)
         learn(problem, learner, 150, seed=3, best=9.0, every=every, by_start=True, progress=False)
         for learner in learners
     ]
-    same(*runs)
+    assert_same(*runs)
     assert [plays_blocks(learner) for learner in learners] == [True, False]
     assert len(set(runs[0].returns.tolist())) > 10  # something happened
     assert len(set(runs[0].values.tolist())) > 1
@@ -122,7 +122,7 @@ def test_a_block_makes_room_for_the_cells_that_it_meets() -> None:
         learn(problem, learner, 600, seed=1, best=9.0, every=600, progress=False)
         for learner in (ol.learners.AugmentedUCBVI(), one_by_one(ol.learners.AugmentedUCBVI()))
     )
-    same(one, other)
+    assert_same(one, other)
 
 
 @pytest.mark.parametrize("make", [DelayedUCBVI, ol.learners.AugmentedQLearning, ol.learners.PosteriorSampling])
@@ -147,9 +147,9 @@ def test_ctrl_c_within_a_block(make: Any, tmp_path: Path, monkeypatch: pytest.Mo
     part = stop.value.partial  # type: ignore[attr-defined]
     assert part.interrupted
     assert 0 < part.done == sum(blocks[:3]) < 500
-    same(whole, part, part.done)
+    assert_same(whole, part, part.done)
     assert LearningRun.load(path).done == part.done
-    same(whole, learn(problem, make(), 500, seed=5, best=9.0, checkpoint=path, progress=False))
+    assert_same(whole, learn(problem, make(), 500, seed=5, best=9.0, checkpoint=path, progress=False))
 
 
 def test_values_that_are_sampled_are_sampled_once_for_each_policy() -> None:
@@ -159,7 +159,7 @@ def test_values_that_are_sampled_are_sampled_once_for_each_policy() -> None:
         learn(problem, make(planning="doubling"), 60, seed=4, best=9.0, evaluate="sampled", every=2, progress=False)
         for make in (DelayedUCBVI, OneByOne)
     )
-    same(one, other)
+    assert_same(one, other)
     assert 1 < len(set(one.values.tolist())) < 30
 
 
@@ -210,9 +210,9 @@ def test_a_run_is_continued_after_a_block(tmp_path: Path, monkeypatch: pytest.Mo
     monkeypatch.undo()
     part = stop.value.partial  # type: ignore[attr-defined]
     assert (lengths, part.done) == ([1, 2, 4, 8, 16], 31)
-    same(whole, part, part.done)
+    assert_same(whole, part, part.done)
     rest = learn(problem, DelayedUCBVI(), 400, seed=5, best=9.0, checkpoint=path, progress=False)
-    same(whole, rest)
+    assert_same(whole, rest)
 
 
 # -- the values of tables --------------------------------------------------------------------------------------------------

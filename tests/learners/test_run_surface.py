@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import json
+from pathlib import Path
 
 import numpy as np
+import pytest
 
 import oldlight as ol
-from oldlight.learners import UniformRandom, learn
+from oldlight.learners import DelayedUCBVI, UniformRandom, learn
 
 PROBLEM = ol.ImpairedMDP(ol.instances.sensing_chain(0.8, horizon=4), ol.ConstantDelay(1))
 
@@ -29,6 +31,16 @@ def test_plain_values_are_json() -> None:
     assert np.array_equal(found["regret"], run.regret)
     assert np.array_equal(found["start_values"], run.start_values)
     assert len(found["best_by_start"]) == PROBLEM.n_states
+
+
+def test_a_checkpoint_does_not_depend_on_the_control_period(tmp_path: Path) -> None:
+    """No number does. A run that was begun when channels did not print their period is continued, too."""
+    timed = PROBLEM.behind(PROBLEM.channel.with_period(20))
+    first = learn(timed, DelayedUCBVI(), 6, seed=2, checkpoint=tmp_path / "run.npz")
+    again = learn(PROBLEM, DelayedUCBVI(), 6, seed=2, checkpoint=tmp_path / "run.npz")
+    assert np.array_equal(first.values, again.values)
+    with pytest.raises(ol.UnreadableFile, match="a checkpoint of another run: problem is"):
+        learn(PROBLEM.behind(ol.ConstantDelay(2)), DelayedUCBVI(), 6, seed=2, checkpoint=tmp_path / "run.npz")
 
 
 def test_a_run_is_drawn_on_the_axes_given() -> None:

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 import oldlight as ol
-from link_cases import CHANNELS, HORIZON, age_law, ages_of, agrees
+from link_cases import CHANNELS, HORIZON, age_law, ages_of, assert_law
 from oldlight.model import channels
 from oldlight.model.channels.automaton import NOTHING_NEWER, ChannelAutomaton, hazards, tail
 from oldlight.model.channels.fifo import FIFODelay
@@ -24,9 +24,9 @@ def test_messages_and_automaton_have_one_law(channel: Any) -> None:
     automaton = channel.automaton(HORIZON)
     law = age_law(automaton)
     assert abs(sum(law.values()) - 1) < 1e-12
-    agrees(ages_of(arrivals_of(channel, np.random.default_rng(1), HORIZON, 40_000)), law)
+    assert_law(ages_of(arrivals_of(channel, np.random.default_rng(1), HORIZON, 40_000)), law)
     _, ages = automaton.sample(np.random.default_rng(2), 40_000)
-    agrees([tuple(column) for column in ages.T.tolist()], law)
+    assert_law([tuple(column) for column in ages.T.tolist()], law)
 
 
 @pytest.mark.parametrize("channel", CHANNELS, ids=repr)

@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 
 import oldlight as ol
+from link_cases import CHANNELS, names
 from oldlight.model.channels import Channel, LossChannel
 from oldlight.model.channels.delay_law import DelayLaw
 from oldlight.model.channels.text import channel_data, channel_of
@@ -57,12 +58,19 @@ def test_the_control_period_is_part_of_what_a_channel_is(channel: Channel) -> No
     assert every_20.with_period(None) == channel
     assert channel_of(channel_data(every_20)) == every_20
     assert pickle.loads(pickle.dumps(every_20)) == every_20
+    assert repr(every_20) == f"{channel!r}.with_period(20)"
 
 
 def test_the_control_period_of_a_whole_is_that_of_the_whole() -> None:
     timed = ol.Lossy(ol.GeometricDelay(0.3).with_period(20), rate=0.2).with_period(20)
     assert timed == BOTH.with_period(20) != BOTH
     assert hash(timed) == hash(BOTH.with_period(20))
+    assert repr(timed) == "Lossy(delay=GeometricDelay(p=0.3, first=None), loss=Loss(seen=0.8)).with_period(20)"
+
+
+@pytest.mark.parametrize("channel", CHANNELS, ids=names)
+def test_links_without_a_delay_law_print_their_period(channel: Channel) -> None:
+    assert repr(channel.with_period(2.5)) == f"{channel!r}.with_period(2.5)"
 
 
 def test_channels_of_different_classes_are_not_equal() -> None:
@@ -87,6 +95,7 @@ def test_a_channel_of_ones_own_is_compared_in_the_same_way() -> None:
     assert Slow(2) == Slow(2)
     assert Slow(2) != Slow(3)
     assert Slow(2) != Slow(2).with_period(20)
+    assert repr(Slow(2).with_period(20)) == "Slow(d=2).with_period(20)"
     plain = Plain()
     assert plain == plain
     assert plain != Plain()

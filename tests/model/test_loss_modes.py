@@ -10,7 +10,7 @@ import pytest
 
 import link_oracle as raw
 import oldlight as ol
-from link_cases import HORIZON, age_law, ages_of, agrees, guessing
+from link_cases import HORIZON, age_law, ages_of, assert_law, guessing
 from oldlight.envs import TabularEnv, TabularVectorEnv, play
 from oldlight.envs.typical_age import age_law as law_of_ages
 from oldlight.model.channels import LossChannel, LossModes
@@ -89,14 +89,14 @@ def test_what_is_played_has_the_law_of_the_automaton(loss: LossChannel) -> None:
     law = age_law(loss.automaton(HORIZON))
     lost = loss.lost(np.random.default_rng(1), HORIZON, 3000)
     assert np.abs(1 - lost.mean(axis=1) - loss.arrival_probabilities(HORIZON)).max() < 5 * np.sqrt(0.25 / 3000)
-    agrees(ages_of(np.where(lost, -1, np.arange(HORIZON)[:, None])), law)
+    assert_law(ages_of(np.where(lost, -1, np.arange(HORIZON)[:, None])), law)
     sampler, rng, runs = LinkSampler(loss, horizon=HORIZON), np.random.default_rng(2), 1500
     out = np.full((HORIZON, runs), -1)
     for e in range(runs):
         for h in range(HORIZON):
             for i in (sampler.send() if h else sampler.begin(rng)).arrived:
                 out[i, e] = h
-    agrees(ages_of(out), law)
+    assert_law(ages_of(out), law)
 
 
 def test_independent_losses_of_one_s_own_are_compiled_too() -> None:
@@ -105,7 +105,7 @@ def test_independent_losses_of_one_s_own_are_compiled_too() -> None:
     envs.reset(seed=3)
     for _ in range(HORIZON):
         *_, infos = envs.step(np.zeros(n, dtype=np.int64))
-    agrees(ages_of(infos["hindsight"]["arrivals"].T), age_law(Even().automaton(HORIZON)))
+    assert_law(ages_of(infos["hindsight"]["arrivals"].T), age_law(Even().automaton(HORIZON)))
     problem = ol.ImpairedMDP(mdp, Even())
     plan = ol.solve(problem)
     returns = play(TabularEnv(mdp, channel=Even()), plan.policy, 500, seed=0)

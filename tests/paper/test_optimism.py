@@ -1,4 +1,8 @@
-"""Q^k ≥ Q* after every episode at every (h, τ, a), for Algorithms 1, 2 and 3: with the proved constant, and not without."""
+"""Q^k ≥ Q* after every episode at every (h, τ, a), for Algorithms 1, 2 and 3: with the proved constant, and not without.
+
+Each run looks at every Q^k of some hundred episodes, so one or two runs tell a constant that is too small: at c = 0.02 every run of every process
+here has a Q^k below Q*. `make test-thorough` has up to eight.
+"""
 
 from __future__ import annotations
 
@@ -16,6 +20,7 @@ from oldlight.paper import optimism, optimism_missing, optimism_missing_printed,
 from oldlight.paper.counterexamples import rarely_seen
 from oldlight.paper.q_tables import delay_q, everything_known, loss_q, places, true_tables
 from oldlight.planning.q_values import earned
+from repeats import repeats
 
 LOWEST, BELOW = "lowest Q^k − Q*", "least share of Q^k below their clip at the end"
 
@@ -122,7 +127,7 @@ RUNS: dict[str, tuple[ol.ImpairedMDP, int, int, dict[str, Any]]] = {
 @pytest.mark.parametrize("where", RUNS)
 def test_algorithm_1_is_optimistic_with_the_proved_constant(where: str) -> None:
     problem, episodes, runs, options = RUNS[where]
-    claim = optimism(problem, episodes, runs=runs, **options)
+    claim = optimism(problem, episodes, runs=repeats(min(runs, 2), runs), **options)
     assert claim.holds
     assert claim.left >= 0.9
     assert claim.detail[BELOW] >= 0.5, "a test that cannot fail: most Q are still at the clip"
@@ -131,7 +136,7 @@ def test_algorithm_1_is_optimistic_with_the_proved_constant(where: str) -> None:
 @pytest.mark.parametrize("where", ["constant", "random", "warm"])
 def test_algorithm_1_is_not_with_a_shrunken_one(where: str) -> None:
     problem, episodes, _, options = RUNS[where]
-    claim = optimism(problem, min(episodes, 600), c=0.02, runs=5, **options)
+    claim = optimism(problem, min(episodes, 600), c=0.02, runs=repeats(1, 5), **options)
     assert not claim.holds
     assert claim.left == 0
     assert claim.detail[LOWEST] < -0.05
@@ -158,7 +163,7 @@ def test_a_first_delay_that_is_rarely_long_is_paid_for(divided_by: str, monkeypa
             plan(self)
 
         monkeypatch.setattr(DelayedUCBVI, "_plan", with_the_small_bonus)
-    claim = optimism(problem, 3_000, runs=3, law="estimated")
+    claim = optimism(problem, 3_000, runs=repeats(1, 3), law="estimated")
     assert claim.holds == (divided_by == "those still waiting")
     assert claim.detail[BELOW] >= 0.5
     assert (claim.detail[LOWEST] > 0) == claim.holds
@@ -171,7 +176,7 @@ LOSSY = ol.ImpairedMDP(rarely_rewarded(2, 0.5), ol.Loss(seen=0.8))
 
 @pytest.mark.slow
 def test_algorithm_2_is_optimistic_from_the_newest_seen_step_on() -> None:
-    claim = optimism_planning(LOSSY, 1000, runs=8)
+    claim = optimism_planning(LOSSY, 1000, runs=repeats(2, 8))
     assert claim.holds
     assert claim.detail[BELOW] >= 0.5
     assert claim.detail[LOWEST] > 0
@@ -183,18 +188,18 @@ def test_algorithm_2_is_optimistic_from_the_newest_seen_step_on() -> None:
 
 
 def test_algorithm_2_is_not_with_a_shrunken_constant() -> None:
-    claim = optimism_planning(LOSSY, 1000, c=0.02, runs=5)
+    claim = optimism_planning(LOSSY, 1000, c=0.02, runs=repeats(1, 5))
     assert claim.left == 0
     assert claim.detail[LOWEST] < -0.1
 
 
 @pytest.mark.slow
 def test_algorithm_3_is_optimistic_with_the_proved_constant_only() -> None:
-    claim = optimism_missing(LOSSY, 1000, runs=4)
+    claim = optimism_missing(LOSSY, 1000, runs=repeats(1, 4))
     assert claim.holds
     assert claim.detail[BELOW] >= 0.5
-    assert optimism_missing(LOSSY, 300, runs=2, clip="H").holds
-    assert optimism_missing(LOSSY, 300, c=0.02, runs=5).left == 0
+    assert optimism_missing(LOSSY, 300, runs=repeats(1, 2), clip="H").holds
+    assert optimism_missing(LOSSY, 300, c=0.02, runs=repeats(1, 5)).left == 0
 
 
 def test_loss_claims_refuse_delay() -> None:

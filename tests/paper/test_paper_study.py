@@ -20,11 +20,9 @@ from conftest import inline_engine, made_once
 pytest.importorskip("pyarrow")
 pytest.importorskip("plotly")
 
-from oldlight import paper as theory
 from oldlight.paper import paper_page
 from oldlight.paper import statements as statement_rows
 from oldlight.paper.section6 import BERNOULLI, command_of, paper_study
-from oldlight.paper.statements import statements
 from oldlight.report import summary
 from oldlight.report.deep_page import deep_page
 from oldlight.report.study_page import commands as commands_of
@@ -148,8 +146,8 @@ def test_the_page_of_an_unfinished_study(
 ) -> None:
     """Sections are there when every job of theirs is; the rest is named. What needs no results and takes long is left out here."""
     monkeypatch.setattr(paper_page, "_diagrams", lambda page: None)
-    rows = tuple(row for row in statement_rows.ROWS if not row.__name__.startswith("_optimism"))
-    assert len(rows) == len(statement_rows.ROWS) - 2
+    rows = (statement_rows._theorem_1, statement_rows._theorem_2)  # those that take regrets from the study
+    assert set(rows) <= set(statement_rows.ROWS)
     monkeypatch.setattr(statement_rows, "ROWS", rows)
     place = tmp_path / "runs"
     shutil.copytree(folder, place)
@@ -312,15 +310,6 @@ def test_a_best_value_of_zero_is_no_trouble(tmp_path: Path) -> None:
             warnings.simplefilter("error")
             text = study_page(tmp_path).html()
         assert "nan" not in re.sub(r"<script.*?</script>", "", text, flags=re.DOTALL)
-
-
-def test_each_statement_has_a_figure() -> None:
-    rows = statements()
-    assert len({row.name for row in rows}) == len(rows) >= 15
-    for row in rows:
-        assert re.search(r"\d", row.measured), row.name
-        for function in re.findall(r"theory\.(\w+)", row.where):
-            assert hasattr(theory, function), function
 
 
 @pytest.mark.slow

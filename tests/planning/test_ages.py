@@ -13,8 +13,10 @@ import oldlight as ol
 from link_cases import plan_link
 from oldlight.model.channels import Channel
 from oracle import random_instance, random_pmf
+from repeats import is_thorough, repeats
 
 TOLERANCE = 1e-10
+SEEDS = list(range(101)) if is_thorough() else [*range(24), 49]  # 24: each kind of process twice; 49 is the longest
 Kind = tuple[Channel, raw.RawLink]
 
 
@@ -112,7 +114,7 @@ def instance(rng: np.random.Generator, seed: int) -> tuple[ol.TabularMDP, Any, A
 def test_every_link_against_raw_histories(kind: Callable[[np.random.Generator, int], Kind]) -> None:
     """Exactly, and with a tolerance; by `solve`, and what its policies earn by `evaluate`."""
     differ = 0
-    for seed in range(101):
+    for seed in SEEDS:
         rng = np.random.default_rng([seed, 71])
         mdp, P, R, rho = instance(rng, seed)
         if kind in (lossy_in_order, hidden) and mdp.horizon > 3 and (seed % 4 or mdp.horizon > 4):
@@ -132,12 +134,12 @@ def test_every_link_against_raw_histories(kind: Callable[[np.random.Generator, i
         earned = float(ol.evaluate(problem, plan.policy))
         assert plan.lower - TOLERANCE <= earned <= optimum + TOLERANCE, (seed, earned, plan)
         differ += optimum < ol.gap(problem).full - 1e-6
-    assert differ >= 50  # the link costs something in most of them
+    assert differ >= len(SEEDS) // 2  # the link costs something in most of them
 
 
 @pytest.mark.parametrize("kind", KINDS)
 def test_late_actions(kind: Callable[[np.random.Generator, int], Kind]) -> None:
-    for seed in range(20):
+    for seed in range(repeats(12, 20)):  # 12: each kind of process once
         rng = np.random.default_rng([seed, 73])
         mdp, P, R, rho = instance(rng, seed)
         channel, link = kind(rng, mdp.horizon)

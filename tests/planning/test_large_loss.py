@@ -13,6 +13,7 @@ from oldlight.planning import large_loss
 from oldlight.planning.blackout import blackout_values
 from oldlight.planning.informed import InformedBounds
 from oldlight.planning.large_loss import plan_large_loss
+from oldlight.planning.link_plan import LinkPlan
 from oldlight.planning.link_solution import plan_exactly
 
 
@@ -76,6 +77,44 @@ def test_solve_takes_this_way_where_there_are_many_corners(monkeypatch: pytest.M
     timed = ol.solve(problem, seconds=1e-6)
     assert timed.lower <= exact.value + 1e-10 <= timed.upper + 2e-10
     assert type(timed.policy) is ol.BlackoutPolicy
+
+
+def test_a_plan_without_tolerance_or_time_ends_after_some_work(monkeypatch: pytest.MonkeyPatch) -> None:
+    rng = np.random.default_rng(5)
+    mdp = ol.TabularMDP(rng.dirichlet(0.3 * np.ones(8), size=(8, 4)), rng.random((8, 4)), horizon=8)
+    problem = ol.ImpairedMDP(mdp, "loss:0.7")
+    exact = ol.solve(problem)
+    monkeypatch.setattr(large_loss, "LARGE", 0)
+    monkeypatch.setattr(large_loss, "PASSES", 1)
+    monkeypatch.setattr(large_loss, "ENOUGH", 0)
+    stopped = ol.solve(problem)
+    assert not stopped.exact
+    assert stopped.lower <= exact.value + 1e-10 <= stopped.upper + 2e-10
+    assert ol.solve(problem, seconds=600).exact  # who gives a time goes on
+
+
+def test_the_search_tells_how_far_it_is(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("oldlight.progress.EVERY_LINE", 0.0)  # a pipe has a line every ten seconds
+    rng = np.random.default_rng(5)
+    mdp = ol.TabularMDP(rng.dirichlet(0.3 * np.ones(8), size=(8, 4)), rng.random((8, 4)), horizon=8)
+    plan = LinkPlan(mdp, ol.PacketChannel([0.5, 0.5], lost=0.4).automaton(8))
+    told: list[tuple[int, int]] = []
+    plan.run(1e-9, progress=lambda done, total: told.append((done, total)))
+    assert max(total for _, total in told) > 8  # not the times of the tables alone: hundredths of a decade of the gap
+    ol.solve(ol.ImpairedMDP(mdp, "loss:0.3"), progress=True)
+    assert "planning: 8 of 8" in capsys.readouterr().err
+
+
+def test_walks_and_words_value_a_policy_alike(monkeypatch: pytest.MonkeyPatch) -> None:
+    for seed in range(12):
+        problem = small(seed)
+        policy = plan_exactly(problem).policy
+        if not isinstance(policy, ol.BlackoutPolicy):
+            continue
+        walked = blackout_values(problem, policy)
+        with monkeypatch.context() as patch:
+            patch.setattr("oldlight.planning.blackout.SHORT", 0)
+            np.testing.assert_allclose(blackout_values(problem, policy), walked, rtol=0, atol=1e-12)
 
 
 def test_an_interrupted_plan_carries_its_bounds(monkeypatch: pytest.MonkeyPatch) -> None:

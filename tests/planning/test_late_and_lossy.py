@@ -12,7 +12,7 @@ from conftest import arrays, information_of, random_mdp
 from oldlight.model.information import beginnings, moves
 from oldlight.planning import evaluation
 from oracle import arrival_law, optimal_value, policy_value, random_law, return_law
-from played import chi_square, random_policy
+from played import chi_square, nearest, random_policy
 from test_optimal_values import mdp_of
 
 TOLERANCE = 1e-10
@@ -155,7 +155,7 @@ def test_simulated_for_every_delay_law(seed: int) -> None:
     assert chi_square(observed, exact) > 1e-4
     returns = return_law(P, R, rho, asked, **law)
     near = np.array(sorted(returns))
-    index = np.abs(found.returns[:, None] - near[None, :]).argmin(axis=1)
+    index = nearest(found.returns, near)
     ids, counts = np.unique(index, return_counts=True)
     assert chi_square({near[i]: int(n) for i, n in zip(ids, counts, strict=True)}, returns) > 1e-4
 

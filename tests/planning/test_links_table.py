@@ -14,6 +14,7 @@ from oldlight.model.channels.hidden import merging_error
 from oldlight.planning import heuristics, link_plan
 from oldlight.planning.link_plan import LinkPlan
 from oldlight.planning.search import AgeSearch
+from repeats import repeats
 from test_links_public import LINKS, process
 
 TOLERANCE = 1e-10
@@ -35,13 +36,13 @@ def behind(channel: Any, late: int = 0) -> ol.ImpairedMDP:
 @pytest.mark.parametrize("late", [0, 1])
 def test_heuristics_are_valued_exactly_and_played(channel: Any, late: int) -> None:
     problem = behind(channel, late)
-    best = ol.solve(problem).value
+    best, n = ol.solve(problem).value, repeats(1_000, 4_000)
     for make in HEURISTICS:
         policy = make(problem)  # type: ignore[operator]
-        worth, played = ol.evaluate(problem, policy), ol.simulate(problem, policy, 4_000, seed=1)
+        worth, played = ol.evaluate(problem, policy), ol.simulate(problem, policy, n, seed=1)
         assert worth.exact
         assert worth.value <= best + TOLERANCE
-        assert abs(played.mean - worth.value) <= 5 * played.returns.std() / np.sqrt(4_000) + TOLERANCE
+        assert abs(played.mean - worth.value) <= 5 * played.returns.std() / np.sqrt(n) + TOLERANCE
 
 
 @every_link

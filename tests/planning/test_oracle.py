@@ -19,6 +19,7 @@ from oracle import (
     random_policy,
     return_law,
 )
+from repeats import repeats
 
 KINDS = ["constant", "iid", "state_action"]
 
@@ -183,7 +184,7 @@ def test_laws_agree_with_a_flat_sum(kind: str, seed: int, actuation: int) -> Non
     assert optimal_value(P, R, rho, **options) >= value - 1e-12
 
 
-@pytest.mark.parametrize("seed", range(4))
+@pytest.mark.parametrize("seed", range(repeats(2, 4)))  # one with delays, one with losses
 def test_best_of_all_deterministic_policies(seed: int) -> None:
     """Two steps: all maps from what was seen to an action (a map need not look at its own actions)."""
     rng = np.random.default_rng(seed)

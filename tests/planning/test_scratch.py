@@ -54,6 +54,39 @@ def test_the_numbers_are_those_of_memory_bit_for_bit(seed: int, tmp_path: Path) 
     assert ol.simulate(problem, there.policy, 50, seed=1).mean == ol.simulate(problem, here.policy, 50, seed=1).mean
 
 
+LINKS = {
+    "packets": ol.PacketChannel([0.3, 0.3, 0.4]),
+    "in order": ol.FIFODelay([0.3, 0.3, 0.4]),
+    "age chain": ol.AgeChain([[0.5, 0.5, 0.0, 0.0], [0.2, 0.3, 0.5, 0.0], [0.5, 0.3, 0.2, 0.0]]),
+    "packets that are lost": ol.PacketChannel([0.5, 0.5], lost=0.4),
+    "late and lossy": "constant:2+loss:0.3",
+}
+
+
+@pytest.mark.parametrize("name", LINKS)
+def test_links_have_the_numbers_of_memory_bit_for_bit(name: str, tmp_path: Path) -> None:
+    mdp = random_mdp(np.random.default_rng([3, 41]), 4, 2, 6, stationary=False, sparse=False)
+    problem = ol.ImpairedMDP(mdp, LINKS[name])  # type: ignore[arg-type]
+    here = ol.solve(problem, tolerance=100.0)  # the first tables are enough
+    there = ol.solve(problem, tolerance=100.0, scratch=tmp_path, max_bytes=1)
+    assert (here.value, here.lower, here.upper) == (there.value, there.lower, there.upper)
+    np.testing.assert_array_equal(here.policy.arrays["actions"], there.policy.arrays["actions"])
+    assert there.work.scratch > 0 == here.work.scratch
+    assert there.work.bytes < here.work.bytes
+    assert ol.evaluate(problem, there.policy).value == ol.evaluate(problem, here.policy).value
+    bounds = ol.solve(problem, scratch=tmp_path, max_bytes=1)  # a search would not fit: what is certified without it
+    assert (bounds.lower, bounds.upper) == (there.lower, there.upper)
+    del here, there, bounds
+    assert not MAPS.exists() or mapped(tmp_path) == 0
+
+
+def test_a_plan_for_ever_names_the_way_to_a_folder() -> None:
+    chain = ol.instances.sensing_chain(0.8)
+    plant = ol.TabularMDP(chain.transitions[0], chain.rewards[0], horizon=None, discount=0.9)
+    with pytest.raises(ol.TooLarge, match=r"on a disk, scratch=FOLDER \(plans for ever stay in memory\)"):
+        ol.solve(ol.ImpairedMDP(plant, "constant:3"), max_bytes=1)
+
+
 def test_a_ladder_and_a_gap_take_the_folder(tmp_path: Path) -> None:
     problem = problems(1)
     here, there = ol.solve(problem, depth=2), ol.solve(problem, depth=2, scratch=tmp_path, max_bytes=1)

@@ -17,6 +17,7 @@ from oldlight.model.channels.packets import PacketChannel
 from oldlight.planning.link_plan import distinct_actions
 from oldlight.planning.link_walk import walk_value
 from oracle import random_instance, random_pmf
+from repeats import repeats
 
 TOLERANCE = 1e-10
 
@@ -113,7 +114,7 @@ def test_actions_that_do_the_same_are_one() -> None:
     assert abs(earned - plan.lower) < TOLERANCE
 
 
-@pytest.mark.parametrize("seed", range(30))
+@pytest.mark.parametrize("seed", range(repeats(10, 30)))
 def test_merging_is_in_the_certificate(seed: int) -> None:
     rng = np.random.default_rng([seed, 83])
     mdp = random_process(seed, S=2, A=2, H=4)

@@ -14,6 +14,7 @@ from oldlight.planning import link_plan
 from oldlight.planning.link_plan import LinkPlan
 from oldlight.planning.link_walk import walk_value
 from oldlight.planning.settling import SettledSearch
+from repeats import repeats
 from test_search import random_process
 
 TOLERANCE = 1e-10
@@ -49,7 +50,7 @@ def test_settled_corners_and_where_the_policy_goes(seed: int, monkeypatch: pytes
         assert abs(earned - settled.lower) < TOLERANCE, link
 
 
-@pytest.mark.parametrize("seed", range(8))
+@pytest.mark.parametrize("seed", range(repeats(4, 8)))
 def test_settled_within_a_tolerance(seed: int) -> None:
     mdp = random_process(seed, S=4, A=3, H=6)
     for link in links(seed, 6):

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 import oldlight as ol
-from link_cases import BY_NODES, CHANNELS, HORIZON, age_law, ages_of, agrees, guessing, names
+from link_cases import BY_NODES, CHANNELS, HORIZON, age_law, ages_of, assert_law, guessing, names
 from oldlight.model.channels import Channel, ChannelAutomaton, FIFODelay, HeldLag, PacketChannel, Periodic
 from oldlight.model.channels.automaton import NOTHING_NEWER
 from oldlight.model.channels.messages import arrivals_of
@@ -39,7 +39,7 @@ def arrivals_by_step(channel: Any, runs: int, seed: int) -> Any:
 
 @pytest.mark.parametrize("channel", [*BY_NODES, EverySecond()], ids=names)
 def test_the_ages_of_single_runs_have_the_exact_law(channel: Any) -> None:
-    agrees(ages_of(arrivals_by_step(channel, 600, 3)), age_law(channel.automaton(HORIZON)))
+    assert_law(ages_of(arrivals_by_step(channel, 600, 3)), age_law(channel.automaton(HORIZON)))
 
 
 @pytest.mark.parametrize("channel", [*CHANNELS, EverySecond()], ids=names)
@@ -121,7 +121,7 @@ def test_simulate_records_every_message(channel: Any) -> None:
     problem = ol.ImpairedMDP(guessing(), channel)
     played = ol.simulate(problem, ol.FunctionPolicy(lambda info: 0, 3), 4096, seed=5, record=True)
     assert played.arrivals is not None
-    agrees(ages_of(played.arrivals.T), age_law(channel.automaton(HORIZON)))
+    assert_law(ages_of(played.arrivals.T), age_law(channel.automaton(HORIZON)))
     drawn = arrivals_of(channel, np.random.default_rng(9), HORIZON, 4096)
     for i in range(HORIZON):  # the same share is lost, the same share arrives after the end
         for one, other in (
@@ -149,7 +149,7 @@ def test_nodes_that_are_followed() -> None:
         law: dict[int, float] = {}
         for p, target, _ in automaton.row(n):
             law[target] = law.get(target, 0.0) + p
-        agrees([k for k, count in row.items() for _ in range(count)], law)  # type: ignore[arg-type, misc]
+        assert_law([k for k, count in row.items() for _ in range(count)], law)  # type: ignore[arg-type, misc]
     late = NodeFollower(FIFODelay([0.5, 0.5]).automaton(4))
     late.hear([])
     with pytest.raises(ValueError, match="is this the link that was planned for"):

@@ -10,7 +10,7 @@ import pytest
 import oldlight as ol
 from conftest import arrays, information_of
 from oracle import arrival_law, return_law
-from played import cases, chi_square, random_policy
+from played import cases, chi_square, nearest, random_policy
 
 EPISODES = 40_000
 
@@ -40,7 +40,7 @@ def test_arrivals_and_returns_follow_their_exact_law(seed: int) -> None:
 
     exact_returns = return_law(P, R, rho, asked, **law)
     near = np.array(sorted(exact_returns))
-    index = np.abs(found.returns[:, None] - near[None, :]).argmin(axis=1)
+    index = nearest(found.returns, near)
     assert np.abs(found.returns - near[index]).max() < 1e-8
     ids, counts = np.unique(index, return_counts=True)
     assert chi_square({near[i]: int(n) for i, n in zip(ids, counts, strict=True)}, exact_returns) > 1e-4

@@ -137,10 +137,14 @@ def _counted(sampler: LinkSampler, steps: int, most: int) -> tuple[Floats, Float
     """As `age_law`, counted in `RUNS` runs."""
     assert sampler.link is not None
     arrivals = arrivals_of(sampler.link, np.random.default_rng(0), steps + 1, RUNS)
+    newest, each = np.full((steps + 1, RUNS), -1), np.arange(RUNS)  # the newest step at each time; -1: none
+    for i, when in enumerate(arrivals):
+        comes = (when >= 0) & (when <= steps)
+        newest[when[comes], each[comes]] = i
+    newest = np.maximum.accumulate(newest)
     law = np.empty((steps + 1, most + 1))
     for h in range(steps + 1):
-        youngest = range(h, max(h - most, 0) - 1, -1)
-        seen = np.logical_or.accumulate([(arrivals[i] >= 0) & (arrivals[i] <= h) for i in youngest])
-        law[h], law[h, : len(seen)] = 1.0, seen.mean(axis=1)
+        ages = np.where(newest[h] < 0, most + 1, np.minimum(h - newest[h], most + 1))
+        law[h] = np.bincount(ages, minlength=most + 2)[: most + 1].cumsum() / RUNS
     law[np.arange(steps + 1)[:, None] <= np.arange(most + 1)] = 1.0
     return law, np.ones(steps + 1)

@@ -12,7 +12,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from oldlight.model.channels import Channel, ConstantDelay, Loss, Lossy, Periodic
+from oldlight.model.channels import Channel, Periodic
 from oldlight.model.mdp import TabularMDP
 from oldlight.traces import Trace
 
@@ -185,22 +185,17 @@ def menu_of(
 
 def slider_values(channel: Channel) -> dict[str, Any] | None:
     """The sliders that say the same as a channel; None where they cannot."""
-    late: Any = channel
-    loss: Any = None
-    if isinstance(channel, Loss):
-        late, loss = ConstantDelay(0), channel
-    elif isinstance(channel, Lossy):
-        late, loss = channel.delay, channel.loss
     found: dict[str, Any] = {"delay": 0, "jitter": 0, "loss": 0, "burst": 0, "period": 1}
-    if isinstance(late, ConstantDelay):
-        found["delay"] = late.d
-    elif isinstance(late, Periodic) and late.offset == 0:
-        found |= {"delay": late.delay, "period": late.every}
-    else:
+    if isinstance(channel, Periodic) and channel.offset == 0:
+        found |= {"delay": channel.delay, "period": channel.every}
+    elif not channel.has_delay_law or channel.delay.constant is None:
         return None
-    if loss is not None:
-        if not isinstance(loss, Loss) or not isinstance(loss.seen, float):
-            return None
-        found["loss"] = round(100 * (1 - loss.seen), 12)
+    else:
+        found["delay"] = channel.delay.constant
+        if channel.loss is not None:
+            modes = channel.loss.modes()
+            if modes is None or modes.seen.size != 1:
+                return None
+            found["loss"] = round(100 * (1 - float(modes.seen[0, 0])), 12)
     inside = all(FIELDS[name].least <= value <= FIELDS[name].most for name, value in found.items())
     return found if inside else None

@@ -29,6 +29,7 @@ import numpy as np
 from oldlight import checks
 from oldlight.model.mdp import TabularMDP
 from oldlight.own_code import registered
+from oldlight.random_streams import Seed, seed_number
 
 
 @registered
@@ -43,7 +44,7 @@ def hard_tree(
     leaf_star: int | None = None,
     a_star: int | None = None,
     waiting_action: int = 0,
-    seed: int | None = None,
+    seed: Seed | None = None,
 ) -> TabularMDP:
     """The lower bound's tree, with m = depth, A = n_actions, D = window.
 
@@ -61,7 +62,7 @@ def hard_tree(
         The triple to be found: in m..D+m−1 (counted from 0), in 0..A^{m−1}−1, in 0..A−1.
     waiting_action : int
         Stays in the waiting state.
-    seed : int, optional
+    seed : int, SeedSequence or Generator, optional
         Random seed of the triple.
 
     Returns
@@ -84,7 +85,7 @@ def hard_tree(
     if not 0.0 <= gain <= 0.5:
         raise ValueError(f"epsilon is {gain:.12g}, expected a number in [0, 1/2] (the proof takes at most 1/4)")
     leaves, nodes = A ** (m - 1), (A**m - 1) // (A - 1)
-    rng = None if seed is None else np.random.default_rng(checks.whole("seed", seed))
+    rng = None if seed is None else np.random.default_rng(seed_number(seed))
 
     def pick(name: str, given: int | None, least: int, most: int) -> int:
         drawn = least if rng is None else int(rng.integers(least, most + 1))

@@ -10,7 +10,8 @@ a learner (OPTIMISTIC) x_a gains std_coefficient[s, q1]·√Var_P(v_next[·, a, 
 as small as rounding errors; noise[a, :] is read from a place that depends on (s, q1). With an empty queue q1 is a itself.
 
 Vectors run along w, so that every inner loop is long and contiguous; a tile of w is small enough that the rows of v_next that it reads
-stay in cache while all (s, q1) pass over them. Where most states are successors, the sums over s2 of a tile are one product of matrices.
+stay in cache while all (s, q1) pass over them. Where most states are successors, the sums over s2 of a tile are one product of matrices. Where the
+best is taken and nothing waits, `oldlight.kernels.short_blocks` and `oldlight.kernels.long_blocks` do the same with less.
 """
 
 from typing import NamedTuple
@@ -18,13 +19,13 @@ from typing import NamedTuple
 import numpy as np
 
 from oldlight.kernels.cache import compiled
+from oldlight.kernels.long_blocks import best_of_many, multiply
 from oldlight.kernels.short_blocks import best_now, best_of_few
 
 BEST, FOLLOW, MIX, OPTIMISTIC = range(4)
 TILE = 512  # w at a time
 DENSE_TILE = 128  # the same where products of matrices are made
 FEW = 32  # up to this many w the choice is made for one after the other
-PRODUCT = 2**18  # multiplications up to which the library for products does not start threads of its own
 SHIFTS = 64  # places where a row of noise may begin
 
 
@@ -140,37 +141,6 @@ def _interleave(rows, n, to):
 
 
 @compiled(inline="always")
-def _best_of_two(i, p, i_second, p_second, r, v_next, w0, w1, best, arg):
-    """The best action where i and i_second are all successors (p, p_second: their probabilities times θ) and nothing waits: one pass for the
-    first action, one for each two more. Returns how many actions were done."""
-    n = w1 - w0
-    v = v_next[i, 0, w0:w1]
-    v_second = v_next[i_second, 0, w0:w1]
-    for j in range(n):
-        best[j] = r + p * v[j] + p_second * v_second[j]
-        arg[j] = 0
-    a = 1
-    while a + 1 < v_next.shape[1]:
-        v = v_next[i, a, w0:w1]
-        v_second = v_next[i_second, a, w0:w1]
-        u = v_next[i, a + 1, w0:w1]
-        u_second = v_next[i_second, a + 1, w0:w1]
-        one = arg.dtype.type(a)
-        two = arg.dtype.type(a + 1)
-        for j in range(n):
-            y = r + p * v[j] + p_second * v_second[j]
-            z = r + p * u[j] + p_second * u_second[j]
-            later = z > y
-            y = z if later else y
-            which = two if later else one
-            better = y > best[j]
-            best[j] = y if better else best[j]
-            arg[j] = which if better else arg[j]
-        a += 2
-    return a
-
-
-@compiled(inline="always")
 def _expect(row, K, successor, probability, r, th, v_next, begin, end, paired, x):
     """x[j] = r + θ·Σ_k probability[row + k]·v_next[successor[row + k], begin + j], k < K, two successors at a time (`paired`: the first two as
     well); row: where the list begins."""
@@ -219,21 +189,6 @@ def _add_spread(row, K, successor, probability, coefficient, v_next, begin, end,
         x[j] += coefficient * np.sqrt(max(square[j] - mean[j] * mean[j], 0.0))
 
 
-@compiled
-def _multiply(matrix, v_next, w0, w1, product):
-    """product[row, a·n + j] = Σ_s2 matrix[row, s2]·v_next[s2, a, w0 + j], n = w1 − w0."""
-    S, choices, _ = v_next.shape
-    n = w1 - w0
-    columns = np.empty((S, choices * n))
-    for s in range(S):
-        for a in range(choices):
-            for j in range(n):
-                columns[s, a * n + j] = v_next[s, a, w0 + j]
-    rows = max(8, PRODUCT // (S * choices * n))
-    for i in range(0, len(matrix), rows):
-        np.dot(matrix[i : i + rows], columns, product[i : i + rows])
-
-
 @compiled(fastmath={"contract"})
 def back_up(step, block, choice, s_from, s_to, w_from, w_to):
     """Fill the values of a block with a queue, s = s_from..s_to and w = w_from..w_to."""
@@ -244,8 +199,12 @@ def back_up(step, block, choice, s_from, s_to, w_from, w_to):
     A = value.shape[2]
     flat = v_next.reshape(S, choices * W)
     dense, varies, may_wait = len(matrix) > 0, len(std_coefficient) > 0, len(v_wait) > 0
-    if mode == BEST and w_to - w_from == W <= FEW and not dense and not may_wait:
-        best_of_few((successor, probability, first, count), reward, theta, v_next, value, action, s_from, s_to)
+    if mode == BEST and not may_wait:
+        lists = (successor, probability, first, count)
+        if W <= FEW and not dense:
+            best_of_few(lists, reward, theta, v_next, value, action, s_from, s_to)
+        else:
+            best_of_many(lists, matrix, reward, theta, v_next, value, action, (s_from, s_to, w_from, w_to))
         return
     modes = np.full(2, mode)  # read anew for every s: else the compiler makes a copy of all loops for each mode
     s_reward, q_reward = reward.shape
@@ -256,12 +215,16 @@ def back_up(step, block, choice, s_from, s_to, w_from, w_to):
     x, mean, square = np.empty(together * tile), np.empty(together * tile), np.empty(together * tile)
     top, bests, args = np.empty(tile), np.empty((A, tile)), np.empty((A, tile), np.int64)
     keep = len(action) > 0 and (mode in (BEST, OPTIMISTIC))
+    columns = np.empty(S * choices * tile if dense else 0)
+    products = np.empty((s_to - s_from) * A * choices * tile if dense else 0)
     for w0 in range(w_from, w_to, tile):
         w1 = min(w0 + tile, w_to)
         n = w1 - w0
-        product = np.empty(((s_to - s_from) * A if dense else 0, choices * n))
+        made = (s_to - s_from) * A if dense else 0
+        product = products[: made * choices * n].reshape(made, choices * n)
         if dense:
-            _multiply(matrix[s_from * A : s_to * A], v_next, w0, w1, product)
+            scratch = columns[: S * choices * n].reshape(S, choices * n)
+            multiply(matrix[s_from * A : s_to * A], v_next, w0, n, scratch, product)
         for s in range(s_from, s_to):
             mode = modes[s & 1]
             for q in range(A):
@@ -270,10 +233,6 @@ def back_up(step, block, choice, s_from, s_to, w_from, w_to):
                 th = theta[min(s, s_theta - 1), min(q, q_theta - 1)]
                 waits = may_wait and th < 1.0
                 a = 0
-                if mode == BEST and K <= 2 and together == 1 and not waits and not dense:
-                    i, p = successor[row], th * probability[row]
-                    i_second, p_second = (successor[row + 1], th * probability[row + 1]) if K > 1 else (i, 0.0)
-                    a = _best_of_two(i, p, i_second, p_second, r, v_next, w0, w1, bests[q], args[q])
                 while a < choices:
                     begin, end = a * W + w0, a * W + w0 + together * n
                     if dense:

@@ -21,6 +21,10 @@ the loop is compiled and the file written again. So damaged machine code is neve
 **Ctrl-C.** The compiler calls Python back in the middle of its work, and whatever is raised there is lost: a KeyboardInterrupt, and with it the code that
 was being handed over ("no compiled object yet"). Python raises it in the main thread only. So a call of the main thread has its loop compiled, or loaded, by
 another (`InAThread`), and waits: Ctrl-C ends the waiting at once, and never the compiler's work; what was compiled meanwhile is there for the next call.
+
+One moment is left. A loop that takes a random generator has numba read the generator's addresses through ctypes at each call, some microseconds in which what is
+raised is lost too: a first Ctrl-C there is not heard, the next one is. Workers of studies are told again (`oldlight.workers`); in one's own process only the
+handler of the signal could know of it, and that belongs to whoever calls the library.
 """
 
 import hashlib
@@ -118,7 +122,7 @@ def _holds_array(kind):
 
 def borrowing(function=None, **options):
     """`compiled` for a function that makes no array and returns none: without reference counts; see the module's text."""
-    return compiled(function, _nrt=False, no_cpython_wrapper=True, no_cfunc_wrapper=True, **options)
+    return compiled(function, _nrt=False, no_cpython_wrapper=True, **options)
 
 
 class InAThread(threading.Thread):
@@ -173,11 +177,10 @@ def compiled(function=None, **options):
     """Decorator: `@compiled`, or `@compiled(...)` with options of numba.njit."""
     if function is None:
         return lambda function: compiled(function, **options)
-    if function.__name__.startswith(
+    inner = function.__name__.startswith(
         "_"
-    ):  # never called from Python: without the code for that, compiling takes half as long
-        options = {"no_cpython_wrapper": True, "no_cfunc_wrapper": True, **options}
-    loop = nb.njit(nogil=True, **options)(function)
+    )  # never called from Python: without the code for that, compiling takes half as long
+    loop = nb.njit(**{"nogil": True, "no_cpython_wrapper": inner, "no_cfunc_wrapper": True, **options})(function)
     if hasattr(loop, "enable_caching"):  # not with NUMBA_DISABLE_JIT=1
         try:
             loop._cache = (_CompiledBefore if options.get("_nrt", True) else _Borrowing)(function)

@@ -1,9 +1,14 @@
-"""What `oldlight.planning.settling` calls of the compiled search along blackouts: settle the corners of a block, close laws, follow a plan."""
+"""What `oldlight.planning.settling` calls of the compiled search along blackouts: settle the corners of a block or of all, close laws, follow a plan.
+
+Each call from Python takes some 50 µs to hand over its arrays, as long as it takes to settle thirty corners of a small process: so `settle_all`, `enter_corners` and
+`follow_corners` do in one call what concerns all times.
+"""
 
 import numpy as np
 
 from oldlight.kernels.cache import borrowing, compiled
-from oldlight.kernels.settling import ACT, CEILING, DONE, HELD, HIGH, NO, pushed, search
+from oldlight.kernels.graph import OPENED, enter
+from oldlight.kernels.settling import ACT, CEILING, DONE, HELD, HIGH, NO, PAUSE, pushed, search
 
 _inner = borrowing(error_model="numpy")
 
@@ -29,6 +34,41 @@ def settle(process, link, tables, graph, settled, block, start, limits):
         for a in range(A):
             settled.ceiling[link.blind_offset[block] + i, a] = settled.option[h, CEILING, a]
     return S * width, DONE
+
+
+@compiled(error_model="numpy")
+def settle_all(process, link, tables, graph, settled, start, limits):
+    """Depth 0, where a tick that shows something shows the state itself: settle the corners of all times, the last block first, from start = (block, corner)
+    on. Returns the place where it stopped, and DONE (no block is left), GROW or PAUSE."""
+    c, i = start
+    opened = graph.count[OPENED]
+    while c >= 0:
+        if i == 0:
+            at = link.blind_offset[c]
+            for s in range(process.sizes[0]):
+                low, up = 0.0, 0.0
+                for e in range(link.first[c], link.first[c + 1]):
+                    if link.age[e] >= 0:
+                        low += link.probability[e] * tables.lower[link.offset[link.to[e]] + s]
+                        up += link.probability[e] * tables.upper[link.offset[link.to[e]] + s]
+                settled.jump[0, at + s], settled.jump[1, at + s] = low, up
+        i, status = settle(process, link, tables, graph, settled, c, i, limits)
+        if status != DONE:
+            return (c, i), status
+        c, i = c - 1, np.int64(0)
+        if c >= 0 and graph.count[OPENED] - opened > limits.most[0]:
+            return (c, i), PAUSE
+    return (c, i), DONE
+
+
+@compiled(error_model="numpy")
+def enter_corners(process, link, tables, graph, places, law, support):
+    """The numbers of the corners places[i] = (block, code, s), made if need be; there must be room for them."""
+    out = np.empty(len(places), np.int64)
+    for i in range(len(places)):
+        place = (places[i, 0], places[i, 1], places[i, 2])
+        out[i] = enter(process, link, tables, graph, place, law, support, 1)
+    return out
 
 
 @_inner
@@ -59,39 +99,70 @@ def close_laws(process, link, tables, graph, settled, nodes, start, limits):
     return len(laws), DONE
 
 
+@_inner
+def _follow(process, link, tables, graph, settled, node, law, out, limits):
+    """out[j]: what the plan does j ticks after the node (block, code) while nothing is seen; law = (b, support) of two rows each, whose first row is the
+    node's law, with its places listed, and whose second row is empty; and its number of places. Returns DONE, or what `search` returned."""
+    b, support, n = law
+    A, D, H = process.sizes[1], process.sizes[2], process.sizes[3]
+    width = process.power[D]
+    c, code = node
+    now, before = 0, 0
+    for j in range(H - link.time[node[0]]):
+        h = link.time[c]
+        if n == 1 and settled.cap[h] == np.inf:
+            a = np.int64(tables.actions[link.offset[c] + support[now, 0] * width + code])
+        else:
+            here = (b[now], support[now], n)
+            status = search(process, link, tables, graph, settled, (c, code, NO), here, False, limits)
+            if status != DONE:
+                return status
+            a = settled.whole[h, ACT]
+        out[j] = a
+        head = a if D == 0 else code % A
+        m, _earned = pushed(process, h - D, b[now], support[now], n, head, b[1 - now], support[1 - now], before)
+        before, n, now = n, m, 1 - now
+        code = (code + a * width) // A if D > 0 else 0
+        e = link.first[c]
+        while e < link.first[c + 1] and link.age[e] >= 0:
+            e += 1
+        if e == link.first[c + 1]:  # something is always seen: the rest of the sequence is never played
+            for k in range(j + 1, H - link.time[node[0]]):
+                out[k] = 0
+            break
+        c = link.to[e]
+    return DONE
+
+
 @compiled(error_model="numpy")
 def follow(process, link, tables, graph, settled, nodes, start, limits):
     """out[i, j]: what the plan does j ticks after the node (block, codes[i], laws[i]) while nothing is seen, for links with one such tick at each
     block; from i = start on. Returns as `close_laws`."""
     block, codes, laws, out = nodes
-    S, A, D = process.sizes[0], process.sizes[1], process.sizes[2]
-    H, width = process.sizes[3], process.power[process.sizes[2]]
-    b, support = np.zeros((2, S)), np.zeros((2, S), np.int64)
+    b, support = np.zeros((2, process.sizes[0])), np.zeros((2, process.sizes[0]), np.int64)
     for i in range(start, len(laws)):
-        c, code, now = block, codes[i], 0
         b[0, :] = laws[i]
         b[1, :] = 0.0
-        n, before = _listed(b[0], support[0]), 0
-        for j in range(H - link.time[block]):
-            h = link.time[c]
-            if n == 1 and settled.cap[h] == np.inf:
-                a = np.int64(tables.actions[link.offset[c] + support[now, 0] * width + code])
-            else:
-                law = (b[now], support[now], n)
-                status = search(process, link, tables, graph, settled, (c, code, NO), law, False, limits)
-                if status != DONE:
-                    return i, status
-                a = settled.whole[h, ACT]
-            out[i, j] = a
-            head = a if D == 0 else code % A
-            m, _earned = pushed(process, h - D, b[now], support[now], n, head, b[1 - now], support[1 - now], before)
-            before, n, now = n, m, 1 - now
-            code = (code + a * width) // A if D > 0 else 0
-            e = link.first[c]
-            while e < link.first[c + 1] and link.age[e] >= 0:
-                e += 1
-            if e == link.first[c + 1]:  # something is always seen: the rest of the sequence is never played
-                out[i, j + 1 : H - link.time[block]] = 0
-                break
-            c = link.to[e]
+        law = (b, support, _listed(b[0], support[0]))
+        status = _follow(process, link, tables, graph, settled, (block, codes[i]), law, out[i], limits)
+        if status != DONE:
+            return i, status
     return len(laws), DONE
+
+
+@compiled(error_model="numpy")
+def follow_corners(process, link, tables, graph, settled, nodes, start, limits):
+    """out[k, i, j]: the same after the corner i = s·A^D + code of blocks[k], from number k·S·A^D + i = start on; nodes = (blocks, out)."""
+    blocks, out = nodes
+    S, width = process.sizes[0], process.power[process.sizes[2]]
+    corners = S * width
+    b, support = np.zeros((2, S)), np.zeros((2, S), np.int64)
+    for number in range(start, len(blocks) * corners):
+        k, i = number // corners, number % corners
+        b[:, :] = 0.0
+        b[0, i // width], support[0, 0] = 1.0, i // width
+        node, law = (blocks[k], i % width), (b, support, np.int64(1))
+        status = _follow(process, link, tables, graph, settled, node, law, out[k, i], limits)
+        if status != DONE:
+            return number, status
+    return len(blocks) * corners, DONE

@@ -8,6 +8,11 @@ import numpy as np
 
 from oldlight.kernels.cache import compiled
 
+ONE, TWO = (
+    np.uint64(1),
+    np.uint64(2),
+)  # places are counted without a sign: the compiler would look for places before the first one
+
 
 @compiled(fastmath={"contract"})
 def best_of_few(lists, reward, theta, v_next, value, action, s_from, s_to):
@@ -23,43 +28,66 @@ def best_of_few(lists, reward, theta, v_next, value, action, s_from, s_to):
         for q in range(A):
             r = reward[min(s, s_reward - 1), min(q, q_reward - 1)]
             th = theta[min(s, s_theta - 1), min(q, q_theta - 1)]
-            begin = first[s * A + q]
-            for i in range(n):
-                x[i] = r
-            for k in range(begin, begin + count[s * A + q]):
-                p, at = th * probability[k], successor[k] * n
-                for i in range(n):
+            k = np.uint64(first[s * A + q])
+            end = k + np.uint64(count[s * A + q])
+            p, at = th * probability[k], np.uint64(successor[k]) * np.uint64(n)
+            for i in range(np.uint64(n)):
+                x[i] = r + p * V[at + i]
+            k += ONE
+            while k < end:
+                p, at = th * probability[k], np.uint64(successor[k]) * np.uint64(n)
+                for i in range(np.uint64(n)):
                     x[i] += p * V[at + i]
-            for j in range(W):
-                best, chosen = x[j], 0
+                k += ONE
+            to = np.uint64(s * W * A + q)
+            for j in range(np.uint64(W)):
+                best, chosen, i = x[j], 0, j
                 for a in range(1, choices):
-                    y = x[a * W + j]
-                    if y > best:
-                        best, chosen = y, a
-                out[(s * W + j) * A + q] = best
+                    i += np.uint64(W)
+                    later = x[i] > best
+                    best = x[i] if later else best
+                    chosen = a if later else chosen
+                out[to] = best
                 if len(arg) > 0:
-                    arg[(s * W + j) * A + q] = chosen
+                    arg[to] = chosen
+                to += np.uint64(A)
 
 
-@compiled
+@compiled(fastmath={"contract"})
 def best_now(lists, reward, theta, v_next, value, action, s_from, s_to):
     """`back_up_now` by lists where nothing waits and the best is taken."""
     successor, probability, first, count = lists
-    S = len(value)
-    A = len(count) // S
+    A = len(count) // len(value)
     V, out, arg = v_next.reshape(v_next.size), value.reshape(value.size), action.reshape(action.size)
     s_reward, q_reward = reward.shape
     s_theta, q_theta = theta.shape
+    rewards, thetas = reward.reshape(reward.size), theta.reshape(theta.size)
+    reward_step, theta_step = np.uint64(min(q_reward - 1, 1)), np.uint64(min(q_theta - 1, 1))  # 0: one for all
+    row, keep = np.uint64(s_from * A), len(arg) > 0
     for s in range(s_from, s_to):
         best, chosen = -np.inf, 0
+        at, at_theta = np.uint64(min(s, s_reward - 1) * q_reward), np.uint64(min(s, s_theta - 1) * q_theta)
         for a in range(A):
-            mean, begin = 0.0, first[s * A + a]
-            for k in range(begin, begin + count[s * A + a]):
-                mean += probability[k] * V[successor[k]]
-            x = reward[min(s, s_reward - 1), min(a, q_reward - 1)]
-            x += theta[min(s, s_theta - 1), min(a, q_theta - 1)] * mean
-            if x > best:
-                best, chosen = x, a
+            k = np.uint64(first[row])
+            end = k + np.uint64(count[row])
+            mean = probability[k] * V[np.uint32(successor[k])]
+            k += ONE
+            if k + ONE < end:
+                mean += (
+                    probability[k] * V[np.uint32(successor[k])]
+                    + probability[k + ONE] * V[np.uint32(successor[k + ONE])]
+                )
+                k += TWO
+            while k < end:
+                mean += probability[k] * V[np.uint32(successor[k])]
+                k += ONE
+            x = rewards[at] + thetas[at_theta] * mean
+            later = x > best
+            best = x if later else best
+            chosen = a if later else chosen
+            row += ONE
+            at += reward_step
+            at_theta += theta_step
         out[s] = best
-        if len(arg) > 0:
+        if keep:
             arg[s] = chosen

@@ -15,7 +15,6 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import cached_property
-from itertools import pairwise
 from typing import NamedTuple
 
 from oldlight.model.channels.automaton import NOTHING_NEWER, ChannelAutomaton
@@ -126,9 +125,3 @@ class Layers:
                 ticks = rows[n] if h + 1 < H else [(1.0, -1, NOTHING_NEWER)]
                 pending.append(following(h + 1, L, ticks))
         return cls(S, A, D, blocks, moves, start, size, blind)
-
-
-def sizes(layers: Layers) -> tuple[int, int]:
-    """The most entries of two neighbouring times, and those of all."""
-    per_time = [sum(layers.n_states * layers.n_actions**b.length for b in row) for row in layers.blocks]
-    return max(x + y for x, y in pairwise(per_time)), sum(per_time)

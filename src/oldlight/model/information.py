@@ -21,7 +21,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cached_property, lru_cache
 from itertools import accumulate
 from typing import Any, NamedTuple
 
@@ -30,7 +30,7 @@ from numpy.typing import NDArray
 
 from oldlight.checks import TooLarge
 from oldlight.machine import default_limit, format_bytes
-from oldlight.model.channels.delay_law import DelayLaw
+from oldlight.model.channels.delay_law import DelayLaw, is_kept
 from oldlight.model.link_information import LinkInformation, check_link, law_of_state
 from oldlight.model.possible import check
 from oldlight.model.problem import ImpairedMDP, checked_problem
@@ -262,22 +262,24 @@ class Layout:
     def of(cls, problem: ImpairedMDP) -> Layout:
         """Only feasible blocks. Sizes are exact whole numbers, however large; nothing of that size is made here. It is made once for a problem."""
         checked_problem(problem, "Layout.of")
+        assert problem.horizon == problem.law.horizon
         if "layout" not in problem._made:
-            problem._made["layout"] = cls._of(problem)
+            if problem.arrival_probability is not None:
+                raise ValueError(
+                    f"{problem.channel!r} loses observations; a table of information states is for delay alone"
+                )
+            short = is_kept(problem.law) and problem.warmup <= problem.horizon
+            make = _kept_layout if short else cls._of
+            problem._made["layout"] = make(problem.law, problem.n_states, problem.n_actions, problem.warmup)
         found: Layout = problem._made["layout"]
         return found
 
     @classmethod
-    def _of(cls, problem: ImpairedMDP) -> Layout:
-        law = problem.law
-        if problem.arrival_probability is not None:
-            raise ValueError(
-                f"{problem.channel!r} loses observations; a table of information states is for delay alone"
-            )
-        H, S, A = problem.horizon, problem.n_states, problem.n_actions
-        if problem.warmup:
+    def _of(cls, law: DelayLaw, S: int, A: int, warmup: int) -> Layout:
+        H = law.horizon
+        if warmup:
             h, roots = np.arange(H), np.zeros(0, np.int64)
-            m, waited = np.full(H, problem.warmup), np.zeros(H, np.int64)
+            m, waited = np.full(H, warmup), np.zeros(H, np.int64)
         else:
             h, m, waited = _feasible(law)
             tail = np.append(np.cumsum(law.first[::-1])[::-1], 0.0)[1 : H + 1]
@@ -357,6 +359,9 @@ class Layout:
         for h in np.flatnonzero(self.root >= 0).tolist():
             for code in range(A**h):
                 yield Information.nothing_seen(decode(code, h, A))
+
+
+_kept_layout = lru_cache(maxsize=64)(Layout._of)  # for the next problem with this law
 
 
 def _check_places(horizon: int, longest: int) -> None:

@@ -32,6 +32,7 @@ from oldlight.model.policies import FunctionPolicy, Policy, probabilities_at
 from oldlight.model.problem import ImpairedMDP, WarmStart
 from oldlight.planning import solve
 from oldlight.planning.gap import gap
+from oldlight.random_streams import Seed
 from oldlight.simulation import simulate
 
 EQUAL = 1e-10
@@ -165,7 +166,7 @@ def _twin_moves(
             yield float(row[s2]), Information(h + 1, t2, s2, rest, 0)
 
 
-def proposition2(depth: int, n_actions: int, window: int, *, epsilon: float = 0.1, seed: int = 0) -> Claim:
+def proposition2(depth: int, n_actions: int, window: int, *, epsilon: float = 0.1, seed: Seed = 0) -> Claim:
     """The value of the lower bound's process behind a delay of D = window against its closed form.
 
     `detail` has the values without delay and without any observation, all of them equal: D as a delay makes the process no harder.
@@ -174,7 +175,7 @@ def proposition2(depth: int, n_actions: int, window: int, *, epsilon: float = 0.
     ----------
     depth, n_actions, window : int
         As `hard_tree` takes them.
-    epsilon, seed : float, int
+    epsilon, seed : float; int, SeedSequence or Generator
         ε, and the random seed of the triple that must be found.
 
     Returns
@@ -262,7 +263,7 @@ def proposition5_long(
     *,
     comparator: Literal["each start", "expectation", "hindsight"] = "each start",
     horizon: int | None = None,
-    seed: int = 0,
+    seed: Seed = 0,
 ) -> Claim:
     """Second half: with a delay of d + 1, mean gap over K episodes ≥ 1/2 − √(log(1/γ)/(2K)) with probability 1 − γ.
 
@@ -278,7 +279,7 @@ def proposition5_long(
         starts are drawn. "hindsight": the one that is best for the K starts that were drawn.
     horizon : int, optional
         As `dichotomy` takes it.
-    seed : int
+    seed : int, SeedSequence or Generator
         Random seed of the K episodes.
 
     Returns

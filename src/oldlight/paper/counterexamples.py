@@ -50,6 +50,7 @@ from oldlight.model.mdp import TabularMDP
 from oldlight.model.problem import ImpairedMDP
 from oldlight.paper import bounds
 from oldlight.paper.claims import Claim
+from oldlight.random_streams import Seed, seed_number
 
 Floats = NDArray[np.float64]
 
@@ -211,7 +212,7 @@ def hidden_action(seen: float = 0.5) -> ImpairedMDP:
     return ImpairedMDP(TabularMDP(P, R, horizon=3, initial=[1.0, 0.0]), Loss(seen=seen))
 
 
-def proposition6(episodes: int, *, seen: float = 0.5, c: float = 1.0, gamma: float = 0.1, seed: int = 0) -> Claim:
+def proposition6(episodes: int, *, seen: float = 0.5, c: float = 1.0, gamma: float = 0.1, seed: Seed = 0) -> Claim:
     """Algorithm 2 on `hidden_action`, literally, for K episodes: how fast its regret grows, as a power of K.
 
     The joint maximum over policies and models is found by hand. Each row of step 1 has its own place in the value, which
@@ -228,7 +229,7 @@ def proposition6(episodes: int, *, seen: float = 0.5, c: float = 1.0, gamma: flo
         Constant of the confidence set.
     gamma : float
         γ.
-    seed : int
+    seed : int, SeedSequence or Generator
         Random seed of the run.
 
     Returns
@@ -244,7 +245,7 @@ def proposition6(episodes: int, *, seen: float = 0.5, c: float = 1.0, gamma: flo
     """
     K = checks.whole("episodes", episodes, least=2)
     problem = hidden_action(seen)
-    rng = np.random.default_rng(seed)
+    rng = np.random.default_rng(seed_number(seed))
     r, p = problem.mdp.rewards[1], problem.mdp.transitions[1, :, :, 0]
     truth = r + p
     iota = math.log(2 * 3 * 3 * K / gamma)

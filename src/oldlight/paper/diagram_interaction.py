@@ -16,6 +16,7 @@ from oldlight import checks
 from oldlight.model.information import Information, belief
 from oldlight.model.policies import Policy
 from oldlight.model.problem import ImpairedMDP
+from oldlight.random_streams import Seed
 from oldlight.report.sketch import (
     BLUE,
     BROKEN,
@@ -40,7 +41,7 @@ from oldlight.simulation import simulate
 TOP, BOTTOM = 2.35, 0.55  # the rows of the process and of the agent
 
 
-def interaction(problem: ImpairedMDP, policy: Policy, *, h: int, seed: int = 0) -> Diagram:
+def interaction(problem: ImpairedMDP, policy: Policy, *, h: int, seed: Seed = 0) -> Diagram:
     """One simulated episode of `problem` under `policy`, stopped when the action of step h (from 0) is due."""
     checks.whole("h", h, most=problem.horizon - 1)
     played = simulate(problem, policy, 1, seed=seed, record=True)

@@ -98,7 +98,7 @@ class _Tree:
 
     @cached_property
     def special(self) -> list[tuple[int, int, int]]:
-        """(h, index of the leaf, a) where the probability is another one."""
+        """(h, index of the leaf, a) whose probability differs from all others."""
         return [(int(h), int(i), int(a)) for h, i, a in np.argwhere(np.abs(self.to_good - self.usual) > 1e-12)]
 
 

@@ -38,6 +38,7 @@ from oldlight.model.problem import ImpairedMDP
 from oldlight.paper.bounds import log_term
 from oldlight.paper.claims import Claim
 from oldlight.planning.delay import DelayModel, Induction, Stage
+from oldlight.random_streams import Seed, seed_number
 from oldlight.simulation import Simulation, simulate
 
 Floats = NDArray[np.float64]
@@ -71,7 +72,7 @@ def estimates(
     c: float = 1.0,
     gamma: float = 0.1,
     runs: int = 1,
-    seed: int = 0,
+    seed: Seed = 0,
     policy: Policy | None = None,
 ) -> Claim:
     """The inequalities of the module's text, right sides times c, in runs of a policy.
@@ -84,7 +85,7 @@ def estimates(
         K.
     c, gamma : float
         The constant, γ.
-    runs, seed : int
+    runs, seed : int; int, SeedSequence or Generator
         How many, and the random seed of the first.
     policy : Policy, optional
         Actions at random if None.
@@ -111,8 +112,9 @@ def estimates(
     elif problem.law.constant != 0:
         raise ValueError(f"{problem.channel!r} delays and loses; this is about one of the two")
     found: dict[str, Watched] = defaultdict(Watched)
+    first = seed_number(seed)
     for run in range(runs):
-        played = simulate(problem, played_by, K, seed=seed + run, record=True)
+        played = simulate(problem, played_by, K, seed=first + run, record=True)
         streams = (
             _delay(problem, played, stages, iota)
             if problem.arrival_probability is None

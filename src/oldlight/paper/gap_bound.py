@@ -41,6 +41,7 @@ from oldlight.paper.claims import EQUAL, Claim
 from oldlight.planning import solve
 from oldlight.planning.evaluation import unimpaired, visits
 from oldlight.planning.gap import gap
+from oldlight.random_streams import Seed, seed_number
 
 Floats = NDArray[np.float64]
 Measure = dict[Information, float]  # ρ_h for all h at once: an Information carries its h
@@ -190,7 +191,7 @@ def proposition4(problem: ImpairedMDP) -> Claim:
     return _worst(found)
 
 
-def proposition4_ties(problem: ImpairedMDP, *, limit: int = 32, mixtures: int = 8, seed: int = 0) -> Claim:
+def proposition4_ties(problem: ImpairedMDP, *, limit: int = 32, mixtures: int = 8, seed: Seed = 0) -> Claim:
     """Proposition 4 for every pair of optimal policies, for the s_1 where the bound leaves the least room.
 
     Parameters
@@ -201,7 +202,7 @@ def proposition4_ties(problem: ImpairedMDP, *, limit: int = 32, mixtures: int = 
         The most deterministic policies on each side.
     mixtures : int
         Random mixtures of them (randomised at each state) beside these.
-    seed : int
+    seed : int, SeedSequence or Generator
         Random seed of the selection.
 
     Returns
@@ -216,7 +217,8 @@ def proposition4_ties(problem: ImpairedMDP, *, limit: int = 32, mixtures: int = 
     >>> paper.proposition4_ties(blind_coin()).holds
     False
     """
-    return _worst([_ties(one, limit, mixtures, seed) for one in each_start(problem)])
+    number = seed_number(seed)
+    return _worst([_ties(one, limit, mixtures, number) for one in each_start(problem)])
 
 
 def _ties(problem: ImpairedMDP, limit: int, mixtures: int, seed: int) -> Claim:

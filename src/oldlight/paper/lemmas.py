@@ -46,6 +46,7 @@ from oldlight import checks
 from oldlight.model.policies import FunctionPolicy, Policy
 from oldlight.model.problem import ImpairedMDP
 from oldlight.paper.claims import Claim
+from oldlight.random_streams import Seed, seed_number
 from oldlight.simulation import simulate
 
 Floats = NDArray[np.float64]
@@ -269,7 +270,7 @@ def pigeonhole(counts: ArrayLike) -> Claim:
 
 
 def round_robin(
-    problem: ImpairedMDP, policy: Policy, episodes: int, gamma: float, *, runs: int = 1, seed: int = 0
+    problem: ImpairedMDP, policy: Policy, episodes: int, gamma: float, *, runs: int = 1, seed: Seed = 0
 ) -> Claim:
     """The sum of Lemma round_robin_sum when a policy plays K episodes, against the printed bound.
 
@@ -287,7 +288,7 @@ def round_robin(
         γ.
     runs : int
         Repetitions.
-    seed : int
+    seed : int, SeedSequence or Generator
         Random seed of the first.
 
     Returns
@@ -309,7 +310,8 @@ def round_robin(
     H, S, A = problem.horizon, problem.n_states, problem.n_actions
     low = float(problem.arrival_probability.min())
     q = 0 if low >= 1 else math.inf if low <= 0 else math.ceil(math.log(H * K / gamma) / -math.log1p(-(low**2)))
-    sums = np.array([_sum_of_roots(problem, policy, K, seed + i) for i in range(runs)])
+    first = seed_number(seed)
+    sums = np.array([_sum_of_roots(problem, policy, K, first + i) for i in range(runs)])
     right = q * math.sqrt(S * A * K * H)
     above = {
         "q·√(SAKH)": float((sums > right).mean()),

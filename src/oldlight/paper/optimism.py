@@ -39,6 +39,7 @@ from oldlight.model.mdp import TabularMDP
 from oldlight.model.problem import ImpairedMDP
 from oldlight.paper.claims import Claim
 from oldlight.paper.q_tables import delay_q, everything_known, loss_q, places, true_tables
+from oldlight.random_streams import Seed, seed_number
 
 Floats = NDArray[np.float64]
 Look = Callable[[], float]  # the lowest Q^k − Q* now
@@ -84,7 +85,7 @@ def optimism(
     c: float = 1.0,
     gamma: float = 0.1,
     runs: int = 1,
-    seed: int = 0,
+    seed: Seed = 0,
     **options: Any,
 ) -> Claim:
     """Lemma `optimism`: DelayedUCBVI with the Hoeffding bonus.
@@ -97,7 +98,7 @@ def optimism(
         K.
     c, gamma : float
         Bonus constant, γ.
-    runs, seed : int
+    runs, seed : int; int, SeedSequence or Generator
         How many, and the random seed of the first.
     **options
         Those of DelayedUCBVI: law, clip, divisor, pooled.
@@ -144,7 +145,7 @@ def optimism_missing(
     c: float = 1.0,
     gamma: float = 0.1,
     runs: int = 1,
-    seed: int = 0,
+    seed: Seed = 0,
     clip: Literal["remaining", "H"] = "remaining",
 ) -> Claim:
     """Lemma `optimism_missing`, with the bonus of the parent's count: LossUCBVI. A τ never visited has Q = its clip.
@@ -157,7 +158,7 @@ def optimism_missing(
         K.
     c, gamma : float
         Bonus constant, γ.
-    runs, seed : int
+    runs, seed : int; int, SeedSequence or Generator
         How many, and the random seed of the first.
     clip : "remaining" or "H"
         As LossUCBVI takes it.
@@ -212,7 +213,7 @@ def optimism_planning(
     c: float = float(np.sqrt(0.5)),
     gamma: float = 0.1,
     runs: int = 1,
-    seed: int = 0,
+    seed: Seed = 0,
     clip: Literal["remaining", "none"] = "remaining",
 ) -> Claim:
     """Algorithm 2's bonus oracle, τ accounted for from its newest seen step on. Between two plans nothing changes.
@@ -225,7 +226,7 @@ def optimism_planning(
         K.
     c, gamma : float
         Constant of the radii, γ.
-    runs, seed : int
+    runs, seed : int; int, SeedSequence or Generator
         How many, and the random seed of the first.
     clip : "remaining" or "none"
         As OptimisticPlanning takes it.
@@ -287,11 +288,11 @@ def _claim(
     episodes: int,
     gamma: float,
     runs: int,
-    seed: int,
+    seed: Seed,
 ) -> Claim:
     """Run the learners that `make` makes, each watched after every episode."""
     checks.whole("runs", runs, least=1)
-    lows, belows = [], []
+    lows, belows, first = [], [], seed_number(seed)
     for run in range(runs):
         learner = make()
         see = learner.see
@@ -307,7 +308,7 @@ def _claim(
             low[0] = min(low[0], looks[0]())
 
         learner.see = seen_and_watched
-        learn(problem, learner, episodes, seed=seed + run, every=episodes, best=0.0, failure=gamma)
+        learn(problem, learner, episodes, seed=first + run, every=episodes, best=0.0, failure=gamma)
         lows.append(low[0])
         belows.append(looks[1]())
     share = float((np.array(lows) >= -ROUNDING).mean())

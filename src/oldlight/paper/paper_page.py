@@ -104,7 +104,7 @@ def _summary(page: Page, block: dict[str, list[Result]]) -> None:
 
 
 def _advantage(found: Sequence[Result]) -> str:
-    """How many times the regret of a learner on the augmented table is that of Algorithm 1, at the longest delay of the block."""
+    """The regret of a learner on the augmented table divided by that of Algorithm 1, at the longest delay of the block."""
     last = [r for r in found if r.channel == found[-1].channel]
     mean = {label: summary.final(cells) for (label,), cells in summary.groups(last, "label").items()}
     lines = [

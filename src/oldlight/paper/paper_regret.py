@@ -144,7 +144,7 @@ def _standard_error(runs: Sequence[Result]) -> float:
 
 
 def share_of_bonus(found: Sequence[Growth]) -> str:
-    """Of how much of the growth with delay the bonus's √(H∧D) is the reason, as text."""
+    """How much of the growth with delay is due to the bonus's √(H∧D), as text."""
     sentences = []
     for process in dict.fromkeys(g.process for g in found):
         mine = [g for g in found if g.process == process]

@@ -54,7 +54,8 @@ def solve(
     problem : ImpairedMDP
         The process, its channel and its start.
     tolerance : float
-        0 for an exact answer (of a process that runs for ever: to 1e-9 of max|r|/(1−u), where observations are lost or only get later 1e-6; see
+        0 for an exact answer, up to rounding (behind losses with more than 100,000 corners: until a search of about a minute has ended, see
+        `oldlight.planning.large_loss`; of a process that runs for ever: to 1e-9 of max|r|/(1−u), where observations are lost or only get later 1e-6; see
         `oldlight.planning.stationary`). Under loss a larger one gives lower ≤ optimum ≤ upper with upper − lower ≤ tolerance, faster; a plan
         under delay is always exact.
     depth : int, optional
@@ -67,8 +68,9 @@ def solve(
     max_bytes : int, optional
         Refuse what needs more memory than this; half of the machine's memory if None.
     scratch : path-like, optional
-        A folder on a disk with room: tables of a delay that need more memory than `max_bytes` are then kept in memory-mapped files there
+        A folder on a disk with room: tables of a delay or a link that need more memory than `max_bytes` are then kept in memory-mapped files there
         instead of being refused, with the same numbers (`oldlight.planning.scratch`). The files have no name, and are gone with the solution.
+        Behind links that lose these are the tables that bound the value from both sides; a search, and plans for ever, stay in memory.
     progress : bool or function of (done, total), optional
         A progress bar or none, or a callback; None: a bar on a terminal after two seconds.
 
@@ -117,14 +119,20 @@ def _solved(
             problem, tolerance=epsilon, depth=depth, seconds=seconds, max_bytes=max_bytes, progress=progress
         )
     if depth is None and too_many_corners(problem):
-        return plan_large_loss(problem, epsilon, seconds, max_bytes, progress)
+        return plan_large_loss(problem, epsilon, seconds, max_bytes, progress, scratch)
     if planned_by_automaton(problem):
         plain = problem.has_delay_law and problem.loss is not None and problem.loss.independent
         plain = plain and seconds is None and depth is None
         if plain and problem.law.constant is not None and _counted_along(problem):
             return _plan_certain(problem)
         return solve_link(
-            problem, tolerance=epsilon, seconds=seconds, depth=depth, max_bytes=max_bytes, progress=progress
+            problem,
+            tolerance=epsilon,
+            seconds=seconds,
+            depth=depth,
+            max_bytes=max_bytes,
+            progress=progress,
+            scratch=scratch,
         )
     if depth is not None and depth < (problem.warmup or problem.law.max_delay):
         from oldlight.planning.ladder import plan_ladder

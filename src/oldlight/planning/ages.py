@@ -30,6 +30,7 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from functools import cached_property
 from itertools import pairwise
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -44,6 +45,8 @@ from oldlight.model.successors import Successors, all_successors, padded_width, 
 from oldlight.planning.blocks import SMALL
 from oldlight.planning.delay import DelayModel, SingleBlocks, action_type, share
 from oldlight.planning.delay import Floats as Floats
+from oldlight.planning.law_rows import likely_states
+from oldlight.planning.scratch import empty
 
 Table = dict[int, Floats]  # a block's number within its time -> [s, code]
 
@@ -96,6 +99,7 @@ class AgeTables:
     kept: bool
     progress: Callable[[int, int], None] | None = None
     settle: Callable[[int, int, Floats, Floats], tuple[Floats, Floats]] | None = None
+    scratch: Path | None = None  # a folder for tables that memory does not hold
     lower_value: float = 0.0
     upper_value: float = 0.0
     upper_by_start: Floats = field(default_factory=lambda: np.zeros(0))
@@ -108,7 +112,8 @@ class AgeTables:
     def allocate(self) -> AgeTables:
         """Room for the tables."""
         layers, S = self.layers, self.layers.n_states
-        self.actions = np.zeros(layers.size, action_type(layers.n_actions))
+        kind = action_type(layers.n_actions)
+        self.actions = np.zeros(layers.size, kind) if self.scratch is None else empty(layers.size, kind, self.scratch)
         self.blind_actions = np.zeros(layers.blind_size // S, action_type(layers.n_actions))
         if self.kept:
             self.upper = np.empty(layers.size)
@@ -121,10 +126,10 @@ class AgeTables:
         if not len(self.actions):
             self.allocate()
         self._searched = self.bounded or layers.searched
-        self._weights = self._likely_states() if self.settle is None else np.zeros((0, 0))
+        self._weights = likely_states(self.plant.mdp, self.plant.initial) if self.settle is None else np.zeros((0, 0))
         with ThreadPoolExecutor(threads := thread_count()) as pool:
             self._pool, self._threads = pool, threads
-            self._induction = SingleBlocks(plant, self.actions, pool, threads)
+            self._induction = SingleBlocks(plant, self.actions, pool, threads, self.scratch)
             up = low = blind = self._end()
             for h in range(H - 1, -1, -1):
                 self._store(h + 1, up, low, blind)
@@ -135,11 +140,15 @@ class AgeTables:
                     self.progress(H - h, H)
         del self._pool, self._induction  # neither travels to another process
         self._store(0, up, low, blind)
-        self.upper_by_start = self._first(up, up)
-        self.upper_value = float(plant.initial @ self.upper_by_start)
-        certain = self.bounded and self.settle is None
-        self.lower_value = float(plant.initial @ self._first(low, blind)) if certain else self.upper_value
+        self.from_start(up)
+        if self.bounded and self.settle is None:
+            self.lower_value = float(plant.initial @ self._first(low, blind))
         return self
+
+    def from_start(self, up: Table) -> None:
+        """Take the bounds of the start from the upper tables of time 0; what is settled has no others."""
+        self.upper_by_start = self._first(up, up)
+        self.upper_value = self.lower_value = float(self.plant.initial @ self.upper_by_start)
 
     def _first(self, table: Table, blind: Table) -> Floats:
         """The value per first state, from the tables of time 0."""
@@ -241,7 +250,7 @@ class AgeTables:
         if key not in chains:
             here = [m for m in jumps if m.age == L]
             share = sum(m.probability for m in here)
-            mix = None if not here else _mean([(m.probability / share, table[m.block]) for m in here])
+            mix = None if not here else self._mean([(m.probability / share, table[m.block]) for m in here])
             before, arrival = self._chain(h, moves, L - 1, table, chains) if L else (0.0, None)
             if arrival is None:
                 assert mix is not None
@@ -256,7 +265,7 @@ class AgeTables:
         parts = [] if chain is None else [(mass, chain)]
         if block.h + 1 == self.plant.mdp.finite_horizon:
             parts += [(m.probability, table[m.block]) for m in moves if m.age == NOTHING_NEWER]
-        return _mean(parts) if parts else np.zeros((self.layers.n_states, self.layers.n_actions**block.length))
+        return self._mean(parts) if parts else np.zeros((self.layers.n_states, self.layers.n_actions**block.length))
 
     def _parts(
         self, block: Block, moves: list[Move], table: Table, older: Table, chains: dict[Any, Floats]
@@ -268,11 +277,11 @@ class AgeTables:
             parts = [(m.probability, older[m.block]) for m in ageing]
             if chain is not None:
                 parts.append((mass if ageing else 1.0, chain))
-            return _mean(parts), None, 1.0
+            return self._mean(parts), None, 1.0
         if not ageing:
             return chain, None, 1.0
         share = sum(m.probability for m in ageing)
-        wait = _mean([(m.probability / share, older[m.block]) for m in ageing])
+        wait = self._mean([(m.probability / share, older[m.block]) for m in ageing])
         return chain, wait, mass if chain is not None else 0.0
 
     def _best(self, block: Block, arrival: Floats | None, wait: Floats | None, theta: float) -> Floats:
@@ -357,7 +366,7 @@ class AgeTables:
         parts = [(m.probability, older[m.block]) for m in moves if m.age == NOTHING_NEWER]
         if chain is not None:
             parts.append((mass if parts else 1.0, chain))
-        return _mean(parts).reshape(self.layers.n_states, self.layers.n_actions, -1)
+        return self._mean(parts).reshape(self.layers.n_states, self.layers.n_actions, -1)
 
     def _root(self, block: Block, x: Floats, chosen: NDArray[Any] | None) -> tuple[Floats, NDArray[Any]]:
         """The root's values per first state, and its actions (given, or the best for rho)."""
@@ -367,31 +376,19 @@ class AgeTables:
             chosen = np.tensordot(self.plant.initial, x, axes=1).argmax(axis=0)
         return np.take_along_axis(x, chosen[None, None, :], axis=1)[:, 0, :], chosen
 
-    def _likely_states(self) -> Floats:
-        """The law of s_h under the plan of somebody who sees everything, [h, s]."""
-        mdp = self.plant.mdp
-        H, S = mdp.finite_horizon, mdp.n_states
-        V, plan = np.zeros(S), np.empty((H, S), np.int64)
-        for h in range(H - 1, -1, -1):
-            x = mdp.rewards[h] + mdp.expected(V, h)
-            plan[h], V = x.argmax(axis=1), x.max(axis=1)
-        law = np.empty((H, S))
-        law[0] = self.plant.initial
-        for h in range(H - 1):
-            law[h + 1] = law[h] @ mdp.matrix(h)[np.arange(S) * mdp.n_actions + plan[h]]
-        return law
+    def _mean(self, parts: list[tuple[float, Floats]]) -> Floats:
+        """Σ w·x; the array itself where there is only one and w = 1."""
+        (weight, first), *rest = parts
+        if not rest and weight == 1.0:
+            return first
+        total = np.multiply(first, weight, out=self._induction.empty(first.size).reshape(first.shape))
+        pieces = 1 if self.scratch is None else len(total)  # so that what is in between is small
+        for w, x in rest:
+            for piece, more in zip(np.array_split(total, pieces), np.array_split(x, pieces), strict=True):
+                piece += w * more
+        return total
 
 
 def _write(place: Floats, table: Floats) -> None:
     if not np.may_share_memory(place, table):
         place[:] = table
-
-
-def _mean(parts: list[tuple[float, Floats]]) -> Floats:
-    """Σ w·x; the array itself where there is only one and w = 1."""
-    (weight, total), *rest = parts
-    if rest or weight != 1.0:
-        total = weight * total
-        for w, x in rest:
-            total += w * x
-    return total

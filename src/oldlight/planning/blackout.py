@@ -4,18 +4,18 @@ Behind losses with a constant delay d, step u = h − d is settled (seen, or kno
 observation with its queue, and follows one sequence of actions while nothing more is seen (`oldlight.model.policies.BlackoutPolicy`). Its value is a walk
 along each sequence, last step first; with a plan (`oldlight.planning.settling`) the sequences are its decisions at the laws that a blackout leads to.
 
-Of a sparse process no law is written out. A *word* of step u is a queue with the sequence after it, H − u actions; what it earns from each state,
+Laws go forward along each sequence in one compiled call (`oldlight.kernels.blackout`). Of sparse and of larger processes no law is written out. A *word* of step u is a queue with the sequence after it, H − u actions; what it earns from each state,
 
     α_u[s, w] = r_u(s, w1) + Σ_s2 P_u(s2|s, w1)·( λ_{u+1}·V_{u+1}[s2, w2..w_{d+1}] + (1 − λ_{u+1})·α_{u+1}[s2, w2 w3 ..] ),
 
-is a product with P_u for all words that begin alike, and V_u[s, q] is α_u[s] at the word of s and q. Where words are many, laws go forward as lists.
+is a product with P_u for all words that begin alike, and V_u[s, q] is α_u[s] at the word of s and q. Where words are too many to keep, laws go forward after all.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import NDArray
@@ -24,7 +24,7 @@ from oldlight.model.channels import ConstantDelay
 from oldlight.model.information import Information, Layout, decode, encode, settled_late
 from oldlight.model.policies import BlackoutPolicy
 from oldlight.model.problem import ImpairedMDP
-from oldlight.planning import law_rows
+from oldlight.planning.ages import Plant
 from oldlight.planning.delay import DelayModel, Induction, action_type
 
 if TYPE_CHECKING:
@@ -33,7 +33,8 @@ if TYPE_CHECKING:
 
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
-ROOM = 2**25  # entries of a table of laws, or of what words earn
+ROOM = 2**25  # entries of a table of what words earn
+SHORT = 1e8  # products of walking along every sequence, up to which that is quicker than words
 
 
 def blackout_policy(
@@ -46,11 +47,10 @@ def blackout_policy(
     codes = np.arange(Q)
     mine = sum((plan.number[codes // A**j % A] * few**j for j in range(d)), np.zeros(Q, np.int64))
     sequences = np.zeros((H + 1, S, Q, H), dtype=action_type(A))
-    small = few**d  # queues of actions that differ
-    s, q = np.arange(S * small) // small, np.arange(S * small) % small
-    for u in range(H - d if late == d else 0):  # else nothing is ever seen
-        found = plan.kept[search.sequences(u + d, np.eye(S)[s], q)].reshape(S, small, -1)
-        sequences[u + 1, :, :, : H - d - u] = found[:, mine]
+    if late == d:  # else nothing is ever seen
+        found = search.corner_sequences()
+        for u in range(H - d):
+            sequences[u + 1, :, :, : H - d - u] = plan.kept[found[u, :, : H - d - u]].reshape(S, few**d, -1)[:, mine]
     code = 0
     for h in range(d):
         root = next(i for i, block in enumerate(search.tables.layers.blocks[h]) if block.root)
@@ -69,44 +69,23 @@ def after_the_end(problem: ImpairedMDP, d: int) -> Floats:
 
 
 def blackout_values(problem: ImpairedMDP, policy: BlackoutPolicy) -> Floats:
-    """The exact value of a policy of sequences, per start state: one walk along each sequence, last step first."""
+    """The exact value of a policy of sequences, per start state: by words, or by one walk along each sequence, last step first."""
     seen, d = problem.arrival_probability, settled_late(problem)
     assert seen is not None
     H, S, A, Q = problem.horizon, problem.n_states, problem.n_actions, problem.n_actions**d
     G = after_the_end(problem, d).reshape(S, Q)
-    words = _words(problem, policy, d) if problem.mdp.sparse and d < H else None
+    small = not problem.mdp.sparse and H * H * Q * S**3 <= SHORT
+    words = None if small or d == H else _words(problem, policy, d)
     if words is not None:
         return _values_of_words(problem, words, d, G)
-    corner = np.zeros((H - d + 1, S, Q))  # the value from an observation of step u in state s, with queue q, on
-    s, q = np.arange(S * Q) // Q, np.arange(S * Q) % Q
+    from oldlight.kernels import blackout as kernels
+    from oldlight.kernels.graph import Process
 
-    def walk(u: int, B: Any, queue: NDArray[np.int64], actions: NDArray[Any]) -> Floats:
-        """Rewards from step u on, when s_u ~ B[i], the queue is queue[i], and actions[i] follow while nothing is seen."""
-        weight, value = 1.0, np.zeros(len(queue))
-        for j in range(H - d - u):
-            acts = actions[:, j].astype(np.int64)
-            heads = acts if d == 0 else queue % A
-            queue = queue if d == 0 else queue // A + acts * A ** (d - 1)
-            value += weight * law_rows.means(B, problem.rewards_at(u + j), heads)
-            B = law_rows.advanced(B, problem.matrix_at(u + j), heads)
-            if u + j + 1 < H - d:
-                value += weight * seen[u + j + 1] * law_rows.means(B, corner[u + j + 1], queue)
-                weight *= 1.0 - seen[u + j + 1]
-        return np.asarray(value + weight * law_rows.means(B, G, queue))
-
-    def walks(u: int, states: Ints, queue: Ints, actions: NDArray[Any]) -> Floats:
-        """The same when s_u = states[i]; so many at once that their laws fit."""
-        size = max(1, ROOM // S)
-        parts = [slice(i, i + size) for i in range(0, len(states), size)]
-        return np.concatenate(
-            [walk(u, law_rows.certain(S, states[i], problem.mdp.sparse), queue[i], actions[i]) for i in parts]
-        )
-
-    for u in range(H - d - 1, -1, -1):
-        corner[u] = walks(u, s, q, policy.sequences[u + 1].reshape(S * Q, H)).reshape(S, Q)
-    blind = policy.sequences[0, 0, 0]
-    first = encode(tuple(blind[:d].tolist()), A)
-    unseen = walks(0, np.arange(S), np.full(S, first), np.broadcast_to(blind[d:], (S, H - d)))
+    process = Process(np.array([S, A, d, H]), A ** np.arange(d + 2), *Plant(problem.mdp).lists, np.zeros(1))
+    corner, unseen = np.zeros((H - d + 1, S, Q)), np.empty(S)
+    first = encode(tuple(policy.sequences[0, 0, 0, :d].tolist()), A)
+    losses = (d, np.array(seen), np.ascontiguousarray(G))
+    kernels.walk_all(process, losses, np.ascontiguousarray(policy.sequences), first, corner, unseen)
     if d == H:
         return unseen
     return np.asarray(seen[0] * corner[0][:, first] + (1.0 - seen[0]) * unseen)

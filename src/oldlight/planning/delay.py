@@ -27,7 +27,7 @@ import math
 from collections.abc import Callable, Iterable
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
-from functools import cached_property, partial
+from functools import cached_property, lru_cache, partial
 from itertools import pairwise
 from pathlib import Path
 from typing import Any, Literal, NamedTuple
@@ -38,6 +38,7 @@ from numpy.typing import NDArray
 from oldlight.checks import TooLarge
 from oldlight.machine import default_limit, format_bytes, power
 from oldlight.model.information import Block, Layout
+from oldlight.model.mdp import TabularMDP
 from oldlight.model.problem import ImpairedMDP
 from oldlight.model.successors import Successors, all_successors, successors_at
 from oldlight.planning.blocks import SMALL, Schedule, run_calls
@@ -45,6 +46,8 @@ from oldlight.planning.blocks import Stage as Stage
 from oldlight.planning.scratch import empty, refuse_full
 
 Floats = NDArray[np.float64]
+Values = Literal["two times", "all times"]
+KEPT = 100_000  # places of a layout up to which its schedule is kept for the next problem with that layout
 UNIT = 64  # threads share w in multiples of this
 MOST_ON_DISK = 10**13  # bytes of tables up to which a refusal offers files instead of memory
 SHORT = 32  # up to this many w a block with dense successors is not shared
@@ -91,36 +94,50 @@ class DelayModel:
         """The process and the link as `oldlight.kernels.delay` reads them."""
         from oldlight.kernels import delay as kernels
 
-        problem, law, mdp = self.problem, self.law, self.problem.mdp
-        steps, S, A = all_successors(mdp), problem.n_states, problem.n_actions
-        rewards = mdp.rewards[:1] if mdp.stationary_rewards else mdp.rewards
-        matrix, index, weight = np.empty((0, S * A, S)), steps[0].index, steps[0].weight
-        if 2 * sum(step.dense for step in steps) > len(steps):
-            matrix = np.stack([step.full() for step in steps])
-            index, weight = np.empty(0, np.int32), np.empty(0)
-        elif len(steps) > 1:
-            index, weight = (np.concatenate([getattr(step, name) for step in steps]) for name in ("index", "weight"))
-        begin = np.cumsum([0, *(len(step.index) for step in steps[:-1])])
-        first = np.stack([step.first + at for step, at in zip(steps, begin.tolist(), strict=True)])
-        lists = (index, weight, first, np.stack([step.count for step in steps]), matrix)
-        # copies, so that all have one type for the compiler (those of the problem cannot be written)
-        own = (np.array(x, order="C") for x in (rewards, law.hazard, law.first_hazard, problem.initial))
-        return kernels.Model(*lists, *own)
+        law, mdp = self.law, self.problem.mdp
+        if "process" not in mdp._cache:
+            mdp._cache["process"] = _process_arrays(mdp)
+        own = (_own(x) for x in (law.hazard, law.first_hazard, self.problem.initial))
+        return kernels.Model(*mdp._cache["process"], *own)
 
-    def schedule(self, values: Literal["two times", "all times"]) -> Schedule:
+    def schedule(self, values: Values) -> Schedule:
         """The order of the blocks, and where their values stand."""
         if values not in self._schedules:
             steps = all_successors(self.problem.mdp)
             mean = sum(len(step.index) for step in steps) // (len(steps) * len(steps[0].count))
             width = self.arrays.matrix.shape[2] if len(self.arrays.matrix) else max(1, mean)
-            self._schedules[values] = Schedule(
-                self.layout,
-                warmup=self.problem.warmup,
-                longest_delay=self.law.longest_delay,
-                values=values,
-                width=width,
-            )
+            make = _kept_schedule if self.layout.offset.size <= KEPT else _schedule
+            self._schedules[values] = make(self.layout, self.problem.warmup, self.law.longest_delay, values, width)
         return self._schedules[values]
+
+
+def _own(array: Floats) -> Floats:
+    """A copy, so that all arrays have one type for the compiler: those of a problem cannot be written."""
+    return np.array(array, order="C")
+
+
+def _process_arrays(mdp: TabularMDP) -> tuple[NDArray[Any], ...]:
+    """The process as `oldlight.kernels.delay` reads it: lists of successors, the matrix, rewards. Those of one step are not copied."""
+    steps, S, A = all_successors(mdp), mdp.n_states, mdp.n_actions
+    matrix, index, weight = np.empty((0, S * A, S)), steps[0].index, steps[0].weight
+    if 2 * sum(step.dense for step in steps) > len(steps):
+        matrix = steps[0].full()[None] if len(steps) == 1 else np.stack([step.full() for step in steps])
+        index, weight = np.empty(0, np.int32), np.empty(0)
+    elif len(steps) > 1:
+        index, weight = (np.concatenate([getattr(step, name) for step in steps]) for name in ("index", "weight"))
+    first, count = steps[0].first[None], steps[0].count[None]
+    if len(steps) > 1:
+        begin = np.cumsum([0, *(len(step.index) for step in steps[:-1])])
+        first = np.stack([step.first + at for step, at in zip(steps, begin.tolist(), strict=True)])
+        count = np.stack([step.count for step in steps])
+    return index, weight, first, count, matrix, _own(mdp.rewards[:1] if mdp.stationary_rewards else mdp.rewards)
+
+
+def _schedule(layout: Layout, warmup: int, longest_delay: int, values: Values, width: int) -> Schedule:
+    return Schedule(layout, warmup=warmup, longest_delay=longest_delay, values=values, width=width)
+
+
+_kept_schedule = lru_cache(maxsize=64)(_schedule)  # for the next problem with the same layout
 
 
 @dataclass
@@ -182,6 +199,7 @@ class SingleBlocks:
     table: NDArray[Any]  # out: the best actions
     pool: ThreadPoolExecutor
     threads: int
+    scratch: Path | None = None  # a folder for blocks that memory does not hold
     _spare: dict[int, list[Floats]] = field(default_factory=dict)
     _theta: dict[float, Floats] = field(default_factory=dict)
 
@@ -192,12 +210,31 @@ class SingleBlocks:
 
     def empty(self, size: int) -> Floats:
         spare = self._spare.get(size)
-        return spare.pop() if spare else np.empty(size)
+        return spare.pop() if spare else empty(size, np.float64, self.scratch)
 
     def back_up(
         self, t: int, m: int, arrival: Floats, wait: Floats | None, share_seen: float, block: Block | None = None
     ) -> Floats:
         """One block: [s, code], θ = share_seen everywhere. With block = None there is nothing to choose: one step of G."""
+        from oldlight.kernels import block as kernels
+
+        S, A, successors = self.model.layout.n_states, self.model.layout.n_actions, self.model.successors(t)
+        parts, values = self.parts(t, m, arrival, wait, share_seen, block)
+        if m == 0:
+            kernels.back_up_now(*parts, 0, S)
+            return values.reshape(S, 1)
+        threads, W, choices = self.threads, A ** (m - 1), 1 if block is None else A
+        if values.size * choices * successors.width < SMALL or (successors.dense and W <= SHORT):
+            kernels.back_up(*parts, 0, S, 0, W)
+            return values.reshape(S, A**m)
+        cuts = [min(-(-W // UNIT) * i // threads * UNIT, W) for i in range(threads + 1)]
+        share(self.pool, kernels.back_up, [(*parts, 0, S, i, j) for i, j in pairwise(cuts) if j > i])
+        return values.reshape(S, A**m)
+
+    def parts(
+        self, t: int, m: int, arrival: Floats, wait: Floats | None, share_seen: float, block: Block | None
+    ) -> tuple[tuple[Any, Any, Any], Floats]:
+        """The step, the tables and the choice of one block as the kernels read them; and its values, which they make, flat."""
         from oldlight.kernels import block as kernels
 
         S, A = self.model.layout.n_states, self.model.layout.n_actions
@@ -210,23 +247,15 @@ class SingleBlocks:
         lists = (successors.index, successors.weight, successors.first, successors.count, successors.matrix)
         step = kernels.Step(*lists, reward, theta, _NO_NOISE, _NO_NOISE, np.inf)
         v_wait = _NO_WAIT if wait is None else np.ascontiguousarray(wait).reshape(S, -1, W, heads)
-        out = self.empty(size).reshape(S, W, heads)
-        blocks = kernels.Block(np.ascontiguousarray(arrival).reshape(S, choices, W), v_wait, out)
+        values = self.empty(size)
+        blocks = kernels.Block(
+            np.ascontiguousarray(arrival).reshape(S, choices, W), v_wait, values.reshape(S, W, heads)
+        )
         if block is None:
             action = self.table[:0].reshape(0, 0, 0)
         else:
             action = self.table[block.offset : block.offset + size].reshape(S, W, heads)
-        choice = kernels.Choice(kernels.BEST, action, _NO_WAIT)
-        if m == 0:
-            kernels.back_up_now(step, blocks, choice, 0, S)
-            return out.reshape(S, 1)
-        threads = self.threads
-        if size * choices * successors.width < SMALL or (successors.dense and W <= SHORT):
-            kernels.back_up(step, blocks, choice, 0, S, 0, W)
-            return out.reshape(S, A**m)
-        cuts = [min(-(-W // UNIT) * i // threads * UNIT, W) for i in range(threads + 1)]
-        share(self.pool, kernels.back_up, [(step, blocks, choice, 0, S, i, j) for i, j in pairwise(cuts) if j > i])
-        return out.reshape(S, A**m)
+        return (step, blocks, kernels.Choice(kernels.BEST, action, _NO_WAIT)), values
 
 
 _NO_NOISE, _NO_WAIT = np.empty((0, 0)), np.empty((0, 0, 0, 0))

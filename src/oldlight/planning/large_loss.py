@@ -2,7 +2,9 @@
 
 `oldlight.planning.informed` has the bounds. Passes go on until upper − lower is at most the tolerance, or time is up, or a pass gains little;
 what is left is closed by the search that every link has (`oldlight.planning.link_solution`), which begins anew and may take long: `seconds`
-and Ctrl-C end it, and the best policy of all is kept. At every moment lower ≤ optimum ≤ upper, and the policy earns the lower value.
+and Ctrl-C end it, and the best policy of all is kept. Without `seconds` and with a tolerance of 0 it ends after the work of about a minute (the same work on
+every machine): on a process of this size the last digits of the gap can take hours. At every moment lower ≤ optimum ≤ upper, and the policy earns
+the lower value.
 """
 
 from __future__ import annotations
@@ -10,13 +12,15 @@ from __future__ import annotations
 import time
 from collections.abc import Callable
 from dataclasses import replace
+from functools import partial
+from pathlib import Path
 
 import numpy as np
 
 from oldlight.checks import TooLarge
 from oldlight.model.problem import ImpairedMDP
 from oldlight.planning.informed import InformedBounds
-from oldlight.planning.link_solution import solve_link
+from oldlight.planning.link_solution import OPTIONS, solve_link
 from oldlight.planning.search import CLOSED, magnitude
 from oldlight.planning.solution import Solution, Work
 from oldlight.progress import progress_bar
@@ -24,6 +28,7 @@ from oldlight.progress import progress_bar
 LARGE = 100_000  # information states just after an observation from which on loss is planned so,
 HEAVY = 5e9  # or operations to expand each of them once: S²·A for a law of the state
 PASSES = 6
+ENOUGH = 60  # seconds of search, counted in work, where neither a tolerance nor a time is given
 LITTLE = 0.9  # a pass that leaves more than this share of the gap is the last
 
 Progress = bool | Callable[[int, int], None] | None
@@ -43,7 +48,12 @@ def too_many_corners(problem: ImpairedMDP) -> bool:
 
 
 def plan_large_loss(
-    problem: ImpairedMDP, tolerance: float, seconds: float | None, max_bytes: int | None, progress: Progress
+    problem: ImpairedMDP,
+    tolerance: float,
+    seconds: float | None,
+    max_bytes: int | None,
+    progress: Progress,
+    scratch: Path | None = None,
 ) -> Solution:
     """The best policy found and its certificate; see `oldlight.solve`."""
     began = time.perf_counter()
@@ -52,12 +62,22 @@ def plan_large_loss(
     def left() -> float:
         return np.inf if seconds is None else seconds - (time.perf_counter() - began)
 
+    def search(seconds: float | None) -> Solution:
+        enough = None if tolerance > 0 or seconds is not None else ENOUGH * OPTIONS
+        limits = {"max_bytes": max_bytes, "scratch": scratch, "options": enough}
+        return solve_link(
+            problem,
+            tolerance=tolerance,
+            seconds=seconds,
+            depth=None,
+            progress=progress,
+            **limits,  # type: ignore[arg-type]
+        )
+
     try:
         bounds = InformedBounds(problem, max_bytes)
     except TooLarge:
-        return solve_link(
-            problem, tolerance=tolerance, seconds=seconds, depth=None, max_bytes=max_bytes, progress=progress
-        )
+        return search(seconds)
     found: Solution | None = None
     try:
         with progress_bar(progress, "planning") as callback:
@@ -71,7 +91,7 @@ def plan_large_loss(
                     break
         if gap > max(tolerance, rounding) and left() > 0:
             assert found is not None
-            found = _searched(found, tolerance, None if seconds is None else left(), max_bytes, progress)
+            found = _searched(found, partial(search, None if seconds is None else left()))
     except KeyboardInterrupt as stopped:
         stopped.partial = _better(found, getattr(stopped, "partial", None))  # type: ignore[attr-defined]
         raise
@@ -79,14 +99,10 @@ def plan_large_loss(
     return replace(found, work=replace(found.work, seconds=time.perf_counter() - began))
 
 
-def _searched(
-    found: Solution, tolerance: float, seconds: float | None, max_bytes: int | None, progress: Progress
-) -> Solution:
+def _searched(found: Solution, search: Callable[[], Solution]) -> Solution:
     """What the search makes of the rest."""
     try:
-        other = solve_link(
-            found.problem, tolerance=tolerance, seconds=seconds, depth=None, max_bytes=max_bytes, progress=progress
-        )
+        other = search()
     except TooLarge:
         return found
     best = _better(found, other)

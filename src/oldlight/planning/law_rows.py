@@ -11,6 +11,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from oldlight.model.mdp import TabularMDP
+
 Floats = NDArray[np.float64]
 Whole = NDArray[np.int64]
 
@@ -28,18 +30,6 @@ def sparse(rows: Any) -> Any:
     from scipy.sparse import csr_array
 
     return csr_array(rows)
-
-
-def certain(n_states: int, states: Whole, lists: bool) -> Any:
-    """The laws of states that are known, as lists or dense."""
-    rows = np.arange(len(states))
-    if lists:
-        from scipy.sparse import csr_array
-
-        return csr_array((np.ones(len(states)), (rows, states)), shape=(len(states), n_states))
-    out = np.zeros((len(states), n_states))
-    out[rows, states] = 1.0
-    return out
 
 
 def stacked(parts: list[Any]) -> Any:
@@ -79,3 +69,17 @@ def means(B: Any, table: Floats, columns: Whole) -> Floats:
     row = np.repeat(np.arange(B.shape[0]), np.diff(B.indptr))
     weights = B.data * table[B.indices, columns[row]]
     return np.asarray(np.bincount(row, weights, minlength=B.shape[0]), dtype=np.float64)
+
+
+def likely_states(mdp: TabularMDP, initial: Floats) -> Floats:
+    """The law of s_h under the plan of somebody who sees everything, [h, s]."""
+    H, S = mdp.finite_horizon, mdp.n_states
+    V, plan = np.zeros(S), np.empty((H, S), np.int64)
+    for h in range(H - 1, -1, -1):
+        x = mdp.rewards[h] + mdp.expected(V, h)
+        plan[h], V = x.argmax(axis=1), x.max(axis=1)
+    law = np.empty((H, S))
+    law[0] = initial
+    for h in range(H - 1):
+        law[h + 1] = law[h] @ mdp.matrix(h)[np.arange(S) * mdp.n_actions + plan[h]]
+    return law

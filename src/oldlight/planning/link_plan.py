@@ -15,6 +15,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Iterator
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -22,14 +23,15 @@ from numpy.typing import NDArray
 
 from oldlight.checks import TooLarge
 from oldlight.machine import default_limit, format_bytes
-from oldlight.model.age_layers import Layers, sizes
+from oldlight.model.age_layers import Layers
 from oldlight.model.channels.automaton import ChannelAutomaton
 from oldlight.model.channels.hidden import merging_error
 from oldlight.model.held_steps import HeldSteps
 from oldlight.model.link_policy import LinkPolicy
 from oldlight.model.mdp import TabularMDP
 from oldlight.planning.ages import AgeTables, Plant
-from oldlight.planning.delay import action_type
+from oldlight.planning.link_memory import table_bytes, walk_bytes
+from oldlight.planning.scratch import refuse_full
 from oldlight.planning.search import CLOSED, AgeSearch, magnitude
 from oldlight.planning.settling import SettledSearch, Stopped
 from oldlight.planning.table_walk import can_be_walked, value_by_start, value_of_actions
@@ -65,7 +67,7 @@ def _bytes_of_action(mdp: TabularMDP, a: int) -> Iterator[bytes]:
 class LinkPlan:
     """A plan behind `automaton` (shifted already by late actions, whose first ones are `pending`).
 
-    initial: the law of the first state if it is not the process's own. After `run`, and whenever that is interrupted after the first
+    initial: the law of the first state if it is not the process's own; scratch: a folder for first tables that `max_bytes` of memory do not hold. After `run`, and whenever that is interrupted after the first
     tables: lower ≤ optimum ≤ upper, and `policy` earns at least `lower`. entries: of the tables; states: of the search's graph.
     """
 
@@ -77,8 +79,9 @@ class LinkPlan:
         initial: Floats | None = None,
         pending: tuple[int, ...] = (),
         max_bytes: int | None = None,
+        scratch: Path | None = None,
     ) -> None:
-        self.mdp, self.automaton = mdp, automaton
+        self.mdp, self.automaton, self.scratch = mdp, automaton, scratch
         self.limit = default_limit() if max_bytes is None else max_bytes
         self.kept, self.number = np.unique(distinct_actions(mdp), return_inverse=True)
         small = mdp if len(self.kept) == mdp.n_actions else with_actions(mdp, self.kept)
@@ -87,6 +90,7 @@ class LinkPlan:
         self.tables: AgeTables | None = None
         self.search: AgeSearch | None = None
         self.seconds, self._need, self._lower, self._upper = 0.0, 0, -np.inf, np.inf
+        self.on_disk = 0  # bytes of the tables in the scratch folder
 
     def run(
         self,
@@ -113,7 +117,7 @@ class LinkPlan:
                 return self
             self._first(layers, progress)
             while self._upper - self._lower > wanted and layers.searched and left() > 0 and options != 0:
-                if self.bytes_of(layers, kept=True) > self.limit:
+                if table_bytes(layers, kept=True, bounded=True) > self.limit:
                     break
                 made, need = self._tables(layers, True, progress)
                 deeper = None if depth is not None else self._deeper(layers.depth)
@@ -123,7 +127,7 @@ class LinkPlan:
                     limits = [] if deeper is None else [max(FIRST_TRY, layers.size // TRIES)]
                     limits += [max(FEWEST_OPTIONS, layers.blind_size // SHARE)] if settled else []
                     limits += [] if options is None else [options]
-                    found.run(wanted, left(), min(limits, default=None))
+                    found.run(wanted, left(), min(limits, default=None), progress)
                 finally:
                     self._take(found, made, need)
                 if self._upper - self._lower <= max(found.closed, wanted):
@@ -150,7 +154,7 @@ class LinkPlan:
         """Is settling every corner (`oldlight.planning.settling`) cheap enough to be tried?"""
         A, most = layers.n_actions, CORNERS if layers.depth else ALONE
         few = layers.searched and layers.blind_size <= most and self._operations(layers) <= HEAVY
-        return few and self.bytes_of(layers, kept=True) + 8 * layers.blind_size * (A + 2) <= self.limit
+        return few and table_bytes(layers, kept=True, bounded=True) + 8 * layers.blind_size * (A + 2) <= self.limit
 
     @staticmethod
     def _operations(layers: Layers) -> int:
@@ -168,7 +172,7 @@ class LinkPlan:
         """Settle every corner, then the start; False where that takes too long."""
         if seconds <= 0 or options == 0:
             return False
-        need = self.bytes_of(layers, kept=True) + 8 * layers.blind_size * (layers.n_actions + 2)
+        need = table_bytes(layers, kept=True, bounded=True) + 8 * layers.blind_size * (layers.n_actions + 2)
         made = AgeTables(self.plant, layers, True, True, progress)
         try:
             found = SettledSearch(made, self.limit - need, tolerance=wanted, seconds=seconds, most=options)
@@ -185,6 +189,7 @@ class LinkPlan:
         walked = layers.searched and can_be_walked(self.plant, layers)
         made, self._need = self._tables(layers, False, progress, bounded=layers.searched and not walked)
         self._lower, self._upper = value_of_actions(made) if walked else made.lower_value, made.upper_value
+        self._need = max(self._need, walk_bytes(layers) - self.on_disk if walked else 0)
         self.tables = made
 
     @property
@@ -259,14 +264,6 @@ class LinkPlan:
         assert not made.layers.searched
         return made, need
 
-    def bytes_of(self, layers: Layers, kept: bool) -> int:
-        """Bytes of the tables: the actions, and the values of two times, on both sides where they are bounds, or of all times."""
-        neighbours, entries = sizes(layers)
-        values = 8 * neighbours * (3 if layers.searched else 1)
-        if kept:
-            values += 16 * entries + 16 * layers.blind_size
-        return int(values + entries * action_type(layers.n_actions).itemsize)
-
     def _layers(self, depth: int) -> Layers:
         return Layers.of(self.automaton, self.plant.mdp.n_states, self.plant.mdp.n_actions, depth)
 
@@ -279,22 +276,28 @@ class LinkPlan:
     ) -> tuple[AgeTables, int]:
         """The tables, with lower bounds where they are not exact or as `bounded` says, and their bytes."""
         S, A, D = layers.n_states, layers.n_actions, layers.depth
-        need = self.bytes_of(layers, kept)
-        if need > self.limit:
+        bounded = layers.searched if bounded is None else bounded
+        need, folder = table_bytes(layers, kept=kept, bounded=bounded), None
+        if need > self.limit and self.scratch is not None and not kept:
+            folder = self.scratch
+            refuse_full(folder, need)
+        elif need > self.limit:
             raise TooLarge(
                 f"planning for {self.automaton!r} on S={S}, A={A}, H={self.mdp.finite_horizon} has {layers.size:,} information states up to age "
-                f"{D} and needs {format_bytes(need)}; the limit is {format_bytes(self.limit)}. Ways out: raise max_bytes, or give a "
-                "shorter depth: oldlight.solve(problem, depth=k)"
+                f"{D} and needs {format_bytes(need)}; the limit is {format_bytes(self.limit)}. Ways out: raise max_bytes, keep the "
+                "tables on a disk: scratch=FOLDER, or give a shorter depth: oldlight.solve(problem, depth=k)"
             )
-        bounded = layers.searched if bounded is None else bounded
-        return AgeTables(self.plant, layers, bounded, kept, progress).run(), need
+        made = AgeTables(self.plant, layers, bounded, kept, progress, scratch=folder).run()
+        self.on_disk = need if folder else 0
+        return made, 0 if folder else need
 
     def _deeper(self, D: int) -> Layers | None:
         """The layers of the next depth, if its tables are small."""
         if self.mdp.finite_horizon - 1 < D + 1:
             return None
         layers = self._layers(D + 1)
-        return layers if layers.size <= DEEPER and 2 * self.bytes_of(layers, kept=True) <= self.limit else None
+        small = layers.size <= DEEPER and 2 * table_bytes(layers, kept=True, bounded=True) <= self.limit
+        return layers if small else None
 
     def __repr__(self) -> str:
         how = "exact" if self.exact else f"in [{self.lower:.10g}, {self.upper:.10g}]"

@@ -13,6 +13,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cached_property, partial
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -55,6 +56,7 @@ def solve_link(
     max_bytes: int | None,
     progress: bool | Callable[[int, int], None] | None,
     options: int | None = None,
+    scratch: Path | None = None,
 ) -> Solution:
     """The best executable policy with its certificate; `value` is `lower`, what the policy is certain to earn."""
     if depth is not None and depth < problem.automaton.longest:
@@ -73,6 +75,7 @@ def solve_link(
         initial=problem.initial,
         pending=problem.pending[: problem.horizon],
         max_bytes=max_bytes,
+        scratch=scratch,
     )
     try:
         with progress_bar(progress, "planning") as callback:
@@ -133,7 +136,7 @@ def _solution(
         lower = lower if truly is None else max(lower, truly)
     upper = lower if plan.exact else max(plan.upper, lower)
     rounding = plan.search.rounding if isinstance(plan.search, SettledSearch) else 0.0
-    work = Work(plan.entries + plan.states, plan.seconds, plan.bytes, rounding)
+    work = Work(plan.entries + plan.states, plan.seconds, plan.bytes, rounding, scratch=plan.on_disk)
     starts = plan.lower_by_start
     by_start = starts if starts is not None else partial(_walked_starts, problem, plan, policy)
     return Solution(problem, lower, policy, lower, upper, plan.exact, by_start, work, answers, depth)

@@ -22,6 +22,7 @@ from __future__ import annotations
 import time
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import Any
 
 import numpy as np
@@ -33,6 +34,7 @@ from oldlight.model.age_layers import Layers
 from oldlight.model.channels.automaton import NOTHING_NEWER
 from oldlight.model.mdp import TabularMDP
 from oldlight.planning.ages import AgeTables
+from oldlight.progress import decades_closed
 
 Floats = NDArray[np.float64]
 CLOSED = 2.0**-44  # a gap of this share of the largest return is rounding; a quarter of it is a tie
@@ -118,7 +120,15 @@ class AgeSearch:
 
     @property
     def bytes(self) -> int:
-        return int(sum(x.nbytes for x in (*self._graph, *self._settled)))
+        """What is held: the filled part of the graph (the rest of its room is not touched) and what is known of settled corners."""
+        from oldlight.kernels import graph as kernels
+
+        g = self._graph
+        states, options, edges, laws = (
+            int(g.count[i]) for i in (kernels.STATES, kernels.OPTIONS, kernels.EDGES, kernels.BELIEFS)
+        )
+        filled = 8 * (states * (kernels.WHOLE + 2 + g.q.shape[1]) + options * 5 + 2 * edges + 2 * laws)
+        return int(filled + g.slots.nbytes + g.corner.nbytes + sum(x.nbytes for x in self._settled))
 
     def _grow(self) -> bool:
         """Twice the room; False where that would be over the limit."""
@@ -130,45 +140,67 @@ class AgeSearch:
         laws = max(edges, n * min(self.tables.layers.n_states, WIDE))
         sizes |= {"place": laws, "mass": laws}
         slots = 1 << (2 * n - 1).bit_length()
-        need = 8 * (n * (kernels.WHOLE + 2 + g.q.shape[1] + 5) + 2 * edges + 2 * laws + slots)
+        need = 8 * (n * (kernels.WHOLE + 2 + g.q.shape[1] + 5) + 2 * edges + 2 * laws + slots + len(g.place))
         if len(g.whole) and need > self.max_bytes:
             return False
         self._states = n
-        parts = {}
-        for name, size in sizes.items():
-            old = getattr(g, name)
-            parts[name] = np.empty((size, *old.shape[1:]), old.dtype)
-            parts[name][: len(old)] = old
-        self._graph = g._replace(**parts, slots=np.zeros(slots, np.int64))
+        del g
+        self._graph = self._graph._replace(slots=np.zeros(0, np.int64))
+        kinds = [(kernels.STATES, "whole real q"), (kernels.OPTIONS, "option gain")]
+        kinds += [(kernels.EDGES, "child probability"), (kernels.BELIEFS, "place mass")]
+        filled = {name: int(self._graph.count[place]) for place, names in kinds for name in names.split()}
+        for name, size in sizes.items():  # one after the other, and what is filled alone, so that little is there twice
+            old, rows = getattr(self._graph, name), filled[name]
+            new = np.empty((size, *old.shape[1:]), old.dtype)
+            new[:rows] = old[:rows]
+            self._graph = self._graph._replace(**{name: new})
+        self._graph = self._graph._replace(slots=np.zeros(slots, np.int64))
         kernels.rehash(self._graph)
         return True
 
+    def _make_room(self, more: int) -> None:
+        """For so many more states, or for one more with so many places."""
+        from oldlight.kernels import graph as kernels
+
+        count = self._graph.count
+        while count[kernels.STATES] + more >= len(self._graph.whole) or count[kernels.BELIEFS] + more > len(
+            self._graph.place
+        ):
+            if not self._grow():
+                raise self._too_large()
+
+    def _too_large(self) -> TooLarge:
+        return TooLarge(f"the search would need more than {format_bytes(self.max_bytes)}; raise max_bytes")
+
     def _start(self) -> None:
+        from oldlight.kernels import corners
         from oldlight.kernels import graph as kernels
 
         t = self.tables
         initial, S = t.plant.initial, t.layers.n_states
         support = np.flatnonzero(initial > 0)
-        start = []
         law = np.array(initial)
         padded = np.zeros(S, np.int64)
         padded[: len(support)] = support
+        numbers, weights = [np.zeros(0, np.int64)], [np.zeros(0)]
         for p, i, age in t.layers.start:
             block = t.layers.blocks[0][i]
             if age == NOTHING_NEWER:
-                place = (i, 0, -1)
-                start.append((self._enter(kernels, place, law, padded, len(support)), p))
+                number = self._enter(kernels, (i, 0, -1), law, padded, len(support))
+                numbers.append(np.array([number]))
+                weights.append(np.array([p]))
                 continue
             queues = t.layers.n_actions**block.length
-            for s in support.tolist():
-                for code in range(queues):
-                    place = (i, code, s)
-                    start.append((self._enter(kernels, place, law, padded, 1), p * float(initial[s]) / queues))
-        self._first, self._weights = np.array([i for i, _ in start]), np.array([p for _, p in start])
+            s, code = np.repeat(support, queues), np.tile(np.arange(queues), len(support))
+            self._make_room(len(s))
+            places = np.column_stack([np.full(len(s), i), code, s])
+            parts = (self._process, self._link, self._tables, self._graph)
+            numbers.append(corners.enter_corners(*parts, places, law, padded))
+            weights.append(p * initial[s] / queues)
+        self._first, self._weights = np.concatenate(numbers), np.concatenate(weights)
 
     def _enter(self, kernels: Any, place: tuple[int, int, int], law: Floats, support: NDArray[np.int64], n: int) -> int:
-        if self._graph.count[kernels.STATES] + 1 >= len(self._graph.whole):
-            self._grow()
+        self._make_room(n)
         return int(kernels.enter(self._process, self._link, self._tables, self._graph, place, law, support, n))
 
     def _value(self) -> tuple[float, float]:
@@ -233,10 +265,11 @@ class AgeSearch:
         while True:
             parts = (self._process, self._link, self._tables, self._graph, self._scratch)
             option = int(searching.option_at(*parts, i, a))
+            del parts
             if option >= 0:
                 break
             if not self._grow():
-                raise TooLarge(f"the search would need more than {format_bytes(self.max_bytes)}; raise max_bytes")
+                raise self._too_large()
         edges = slice(*self._graph.option[option, kernels.FROM : kernels.TO + 1])
         children, weights = self._graph.child[edges].copy(), self._graph.probability[edges].copy()
 
@@ -247,9 +280,15 @@ class AgeSearch:
         low, _ = self._close(children, value, tolerance, seconds, None)
         return float(self._graph.gain[option]) + low
 
-    def run(self, tolerance: float = 0.0, seconds: float = np.inf, most: int | None = None) -> AgeSearch:
+    def run(
+        self,
+        tolerance: float = 0.0,
+        seconds: float = np.inf,
+        most: int | None = None,
+        progress: Callable[[int, int], None] | None = None,
+    ) -> AgeSearch:
         """Close the gap to `tolerance` (0: to rounding), or for so many seconds, or with about `most` options."""
-        self._close(self._first, self._refresh, tolerance, seconds, most)
+        self._close(self._first, self._refresh, tolerance, seconds, most, progress)
         return self
 
     def _refresh(self) -> tuple[float, float]:
@@ -263,6 +302,7 @@ class AgeSearch:
         tolerance: float,
         seconds: float,
         most: int | None,
+        progress: Callable[[int, int], None] | None = None,
     ) -> tuple[float, float]:
         """Close the states `start` until the bounds `value()` are within the tolerance."""
         from oldlight.kernels import graph as kernels
@@ -276,11 +316,14 @@ class AgeSearch:
         count = self._graph.count
         before = (-1, 0.0, 0.0)
         low, up = value()
+        first = up - low
         while up - low > target and time.perf_counter() - began < seconds:
             status = searching.close(
                 self._process, self._link, self._tables, self._graph, self._scratch, self._settled, start, limits
             )
             low, up = value()
+            if progress is not None:
+                progress(*decades_closed(first, up - low, target))
             if most is not None and self.options >= most:
                 break
             if status == searching.GROW and not self._grow():
@@ -303,8 +346,9 @@ def magnitude(mdp: TabularMDP) -> float:
     return max(float(np.abs(mdp.rewards).max(axis=(1, 2)).sum()), 1e-300)
 
 
+@lru_cache(maxsize=8)
 def flat_link(layers: Layers) -> Any:
-    """The blocks of all times in one numbering, as the kernels read them."""
+    """The blocks of all times in one numbering, as the kernels read them; the same for every plan behind a link."""
     from oldlight.kernels import graph as kernels
 
     flat = [block for row in layers.blocks for block in row]

@@ -32,7 +32,8 @@ from oldlight.planning.search import ROUNDING, AgeSearch
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
 BATCH = 20_000  # laws that are opened between two looks at the clock and the keyboard
-FEWEST = 128  # states that the graph has room for at first
+FEWEST = 128  # states that the graph has room for at first, or four for each corner, up to
+ENOUGH = 2**14
 
 
 class Stopped(Exception):
@@ -54,14 +55,17 @@ class SettledSearch(AgeSearch):
 
     def __post_init__(self) -> None:
         tables = self.tables.allocate()
-        self._arrange(max(FEWEST, tables.layers.blind_size))
+        self._arrange(max(FEWEST, min(4, ENOUGH // max(tables.layers.blind_size, 1)) * tables.layers.blind_size))
         self._settled = self._corners(True)
         if self.cap is not None:
             self._settled.cap[: len(self.cap)] = self.cap
         self.slack = max(self.tolerance / ROUNDING, self.tie)
         self._until = time.perf_counter() + self.seconds
         tables.settle = self._settle
-        tables.run()
+        if tables.layers.depth == 0:
+            self._settle_all()
+        else:
+            tables.run()
         self._settled.since[0], self._until, self.most = 0, np.inf, None
         self._start()
         self._settle_start()
@@ -92,19 +96,50 @@ class SettledSearch(AgeSearch):
         rows = slice(block.offset, block.offset + low.size)
         return self.tables.lower[rows].reshape(low.shape), self.tables.upper[rows].reshape(low.shape)
 
+    def _settle_all(self) -> None:
+        """Depth 0: no products of matrices in between, so that all times are one call."""
+        from oldlight.kernels import corners as kernels
+
+        tables, layers = self.tables, self.tables.layers
+        for block in layers.blocks[-1]:
+            for flat, offset in (
+                (tables.upper, block.offset),
+                (tables.lower, block.offset),
+                (tables.blind, block.blind_offset),
+            ):
+                flat[offset : offset + layers.n_states] = 0.0
+        H = len(layers.moves)
+        start: Any = (int(self._begin[H]) - 1, 0)
+
+        def done(place: Any) -> bool:
+            if tables.progress is not None:
+                left = int(self._link.time[place[0]]) + 1 if place[0] >= 0 else 0
+                tables.progress(H - left, H)
+            return bool(place[0] < 0)
+
+        self._call(kernels.settle_all, start, done)
+        tables.from_start({i: tables.values(0, i) for i in range(len(layers.blocks[0]))})
+
     def _go_on(self, kernel: Callable[..., Any], number: int, what: Any) -> None:
-        """Call a kernel for a block, or for given nodes of one, until it has done their `number`."""
+        """Call a kernel for a block, or for given nodes, until it has done their `number`."""
+        if number > 0:
+            self._call(kernel, 0, lambda place: place >= number, what)
+
+    def _call(self, kernel: Callable[..., Any], place: Any, done: Callable[[Any], bool], *what: Any) -> None:
+        """Call a kernel from `place` on until it is done."""
         from oldlight.kernels import search as searching
         from oldlight.kernels import settling as kernels
 
         limits = searching.Limits(np.array([self.slack]), np.array([0]), np.array([BATCH]))
-        start = 0
-        while start < number:
+        while True:
             parts = (self._process, self._link, self._tables, self._graph, self._settled)
-            start, status = kernel(*parts, what, start, limits)
+            place, status = kernel(*parts, *what, place, limits)
+            del parts  # what grows is not to be there twice
             full = status == kernels.GROW and not self._grow()
             if full or time.perf_counter() > self._until or (self.most is not None and self.options > self.most):
                 raise Stopped(f"settling every corner of {self.tables.layers.blind_size:,} takes more than it may")
+            if done(place):
+                return
 
     def _settle_start(self) -> None:
         """Close the law of the first state where that may be unknown from the beginning on."""
@@ -125,19 +160,39 @@ class SettledSearch(AgeSearch):
 
         out = np.empty((len(laws), 3))
         codes = np.zeros(len(laws), np.int64) if codes is None else codes
-        nodes = (int(self._begin[h]) + block, codes, np.ascontiguousarray(laws), out)
+        nodes = (int(self._begin[h]) + block, codes, _writable(laws), out)
         self._go_on(kernels.close_laws, len(laws), nodes)
         return out
+
+    def corner_sequences(self) -> NDArray[Any]:
+        """out[u, s·A^D + code, j]: the same for every corner of time u + D, of links with one block of corners at each time."""
+        from oldlight.kernels import corners as kernels
+
+        layers = self.tables.layers
+        H, D = len(layers.moves), layers.depth
+        blocks = np.array([int(self._begin[h]) + self._block(h) for h in range(D, H)])
+        corners = layers.n_states * layers.n_actions**D
+        out = np.zeros((H - D, corners, H - D), self.tables.actions.dtype)
+        self._go_on(kernels.follow_corners, len(blocks) * corners, (blocks, out))
+        return out
+
+    def _block(self, h: int) -> int:
+        """The block of time h that has corners."""
+        return next(i for i, b in enumerate(self.tables.layers.blocks[h]) if b.blind_offset >= 0 and not b.root)
 
     def sequences(self, h: int, laws: Floats, codes: Ints) -> Ints:
         """out[i, j]: what the plan does at time h + j while nothing is seen, of links with one tick that shows nothing."""
         from oldlight.kernels import corners as kernels
 
         out = np.zeros((len(laws), len(self.tables.layers.moves) - h), np.int64)
-        block = next(i for i, b in enumerate(self.tables.layers.blocks[h]) if b.blind_offset >= 0 and not b.root)
-        nodes = (int(self._begin[h]) + block, codes, np.ascontiguousarray(laws), out)
+        nodes = (int(self._begin[h]) + self._block(h), codes, _writable(laws), out)
         self._go_on(kernels.follow, len(laws), nodes)
         return out
+
+
+def _writable(laws: Floats) -> Floats:
+    """One kind of array, whoever asks: the kernels would be compiled once more for one that cannot be written."""
+    return np.require(laws, requirements=["C", "W"])
 
 
 __all__ = ["SettledSearch", "Stopped"]

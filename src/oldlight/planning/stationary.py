@@ -41,6 +41,7 @@ FINE, COARSE = 1e-9, 1e-6  # of the scale: what a tolerance of 0 means for table
 DEEPER = 2**19  # entries up to which deeper tables are tried
 FURTHER = 4  # ages beyond the depth that a policy counts along behind delays that only grow
 REACHED = 60_000  # information states up to which a policy is valued by its chain
+HELD = 8 * 19  # bytes for each entry: two tables, six pairs of them to extrapolate from, and what is in between
 FAINT = 1e-7  # the discount of a delay below which tables measured at their own step say too little
 LONGEST = 400  # ages up to which a policy acts on a law
 
@@ -130,14 +131,13 @@ class ForeverPlan:
                 f"discount is {u:.12g}, and an action shows {depth} steps later at the earliest, when {u**depth:.3g} of a reward is left; what is "
                 "over so soon is planned by its first steps: mdp.replace(horizon=H)"
             )
-        if first and 24 * least > self.limit:
+        if first and HELD * least > self.limit:
             raise self._too_large(depth, least)
         made = EndlessTables(self.plant, automaton, depth)
         self.entries = made.layers.size
-        self.bytes = (8 * 16 + action_type(made.layers.n_actions).itemsize) * made.layers.size
-        least = made.layers.size
+        self.bytes = (HELD + action_type(made.layers.n_actions).itemsize) * made.layers.size
         if first and self.bytes > self.limit:
-            raise self._too_large(depth, least)
+            raise self._too_large(depth, made.layers.size)
         wanted = self.tolerance / 4 or (COARSE / 10 if made.beyond else FINE) * self.scale
         guess = None if before is None else _deeper(before, made)
         return made.run_until(wanted, guess, stop=lambda: self.left() <= 0, progress=progress)
@@ -146,9 +146,9 @@ class ForeverPlan:
         S, A = self.plant.mdp.n_states, self.plant.mdp.n_actions
         return TooLarge(
             f"planning for ever behind {self.problem.channel!r} on S={S}, A={A} has {entries:,} information states up to age {depth} and needs "
-            f"about {format_bytes(130 * entries)}; the limit is {format_bytes(self.limit)}. Ways out: a shorter delay "
-            "(oldlight.CappedDelay), fewer states, raise max_bytes, or cut the process and plan with a ladder: "
-            "mdp.replace(horizon=H) and oldlight.solve(problem, depth=k)"
+            f"{format_bytes((HELD + 1) * entries)}; the limit is {format_bytes(self.limit)}. Ways out: a shorter delay "
+            "(oldlight.CappedDelay), fewer states, raise max_bytes, or cut the process, mdp.replace(horizon=H), and plan "
+            "with a ladder, oldlight.solve(problem, depth=k), or on a disk, scratch=FOLDER (plans for ever stay in memory)"
         )
 
     def _take(self, here: EndlessLink, made: EndlessTables) -> None:
@@ -198,14 +198,14 @@ class ForeverPlan:
         if here.growing:
             reach = D + FURTHER
         elif beyond:
-            small = (
-                0.01 * (self.tolerance / self.scale or COARSE) * (1.0 if mdp.discount is None else 1.0 - mdp.discount)
-            )
+            left = 1.0 if mdp.discount is None else 1.0 - mdp.discount
+            small = 0.01 * (self.tolerance / self.scale or COARSE) * left
             reach = D + silence(automaton, made.discount, LONGEST, small)
         width = max(len(self.kept) ** D, 1)
+        rest = self._rest() if beyond else 0  # else no law is ever beyond its reach
         arrays: dict[str, NDArray[Any]] = _held_steps(mdp, beyond) | {
             "rewards": np.array(mdp.rewards[0]), "initial": np.array(problem.initial),
-            "number": self.number, "kept": self.kept, "numbers": np.array([D, reach, int(self.kept[self._rest()]), int(here.growing)]),
+            "number": self.number, "kept": self.kept, "numbers": np.array([D, reach, int(self.kept[rest]), int(here.growing)]),
             "bounds": np.array([made.discount, self.lower, self.upper]), "blocks": np.array(blocks), "actions": made.actions,
             "roots": np.array(roots, dtype=np.int64).reshape(-1, 3), "root_actions": np.concatenate(flat),
             "expectations": np.array([*expectations.values()]).reshape(-1, mdp.n_states, width),

@@ -14,7 +14,8 @@ and the policy that is greedy for U earns at least the lower one, because T foll
 between entries settle: the number of sweeps does not grow with 1/(1−u).
 
 **Sweeps.** Anderson's extrapolation proposes the next U from the last few (x, Tx); a proposal that does not bring the bounds closer within a few
-sweeps is dropped for the plain iterate. Whatever U is, the bounds are certified by the sweep itself. The average, and discounts above .9, are always damped,
+sweeps is dropped for the plain iterate. Whatever U is, the bounds are certified by the sweep itself. Where there is one small block (a constant
+delay) the same sweeps are first made in one compiled call, and the one that certifies is its last. The average, and discounts above .9, are always damped,
 U ↦ U + ½(TU − U): queues and periodic sensing cycle even where the process does not.
 
 **Links of several classes.** A delay that is drawn once and stays (`EmpiricalDelay`, `BernoulliDelay`) leaves the link in one of several closed classes of
@@ -36,16 +37,18 @@ from numpy.typing import NDArray
 from oldlight.machine import thread_count
 from oldlight.model.age_layers import Block, Layers, Move
 from oldlight.model.channels.automaton import NOTHING_NEWER, ChannelAutomaton
+from oldlight.model.information import Block as Place
 from oldlight.model.information import encode
 from oldlight.model.mdp import TabularMDP
 from oldlight.model.successors import Successors
 from oldlight.planning.ages import AgeTables, Floats, Plant, Table
 from oldlight.planning.delay import SingleBlocks, action_type
+from oldlight.progress import decades_closed
 
-MEMORY = 5  # pairs that an extrapolation uses
 DAMPED = 0.9
 STALLED = 1_500  # sweeps without the bounds coming closer by a hundredth, after which there is no more to be had
-PATIENCE = 4  # sweeps after which an extrapolation must have brought the bounds closer
+SMALL_BLOCK = 1e5  # products of a sweep of one block up to which sweeps are made in one call,
+CHEAP = 3e7  # and the products that it may take, about 30 ms
 
 
 class EndlessPlant(Plant):
@@ -186,7 +189,7 @@ class EndlessTables(AgeTables):
         with ThreadPoolExecutor(thread_count()) as pool:
             self._pool, self._threads = pool, thread_count()
             self._induction = SingleBlocks(self.plant, self.actions, pool, self._threads)
-            x = np.zeros(self.layers.size) if start is None else start
+            x = self._first_guess(tolerance / factor) if start is None else start
             guess, damped = Extrapolation(), self.average or u > DAMPED
             first, closest, since = None, np.inf, 0
             while True:
@@ -201,7 +204,7 @@ class EndlessTables(AgeTables):
                 if done or (stop is not None and stop()):
                     break
                 if progress is not None:
-                    progress(*_done(first, self.spread, tolerance))
+                    progress(*decades_closed(first, self.spread, tolerance))
                 x = guess.next(x, x + 0.5 * (y - x) if damped else y, high - low)
                 if self.average and len(self._shares) == 1:
                     x = x - x[0]
@@ -213,6 +216,22 @@ class EndlessTables(AgeTables):
                 shift = u / (1.0 - u) * np.repeat(self._weights_of, np.diff([0, *self._cuts.tolist(), len(y)]))
                 self.up, self.low = self.split(y + high * shift), self.split(y + low * shift)
         return self
+
+    def _first_guess(self, wanted: float) -> Floats:
+        """Zero, or where one small block leads to itself what sweeps in one compiled call make of it; wanted: of max δ − min δ."""
+        x, (block, *others) = np.zeros(self.layers.size), self.layers.blocks[0]
+        moves, products = self.layers.moves[0][0], len(self.plant.successors(0).index)
+        products *= self.layers.n_actions ** max(block.length, 1)
+        if others or len(moves) > 1 or moves[0].age != block.length or products > SMALL_BLOCK:
+            return x
+        from oldlight.kernels import stationary_tables as kernels
+
+        self.plant.share = 1.0
+        parts, y = self._induction.parts(0, block.length, x, None, 1.0, Place(0, block.length, 0, block.offset))
+        damping = 0.5 if self.average or self.discount > DAMPED else 1.0
+        rule = (damping, self.average, wanted * (self._weights_of[0] or 1.0))
+        self.sweeps += kernels.settle(*parts, (x, y), Extrapolation.room(len(x)), rule, int(CHEAP / products))
+        return x
 
     def starts(self, table: Table, keep: bool = False) -> Floats:
         """The value per first state, in front of tables of one kind; keep: note the roots' actions."""
@@ -332,43 +351,26 @@ def link_classes(layers: Layers, roots: list[Any]) -> tuple[list[int], list[floa
     return [closed.index(int(c)) if c in closed else -1 for c in label], [p / sum(shares) for p in shares]
 
 
-def _done(first: float, spread: float, wanted: float) -> tuple[int, int]:
-    """How far the bounds have come, in decades."""
-    total = np.log10(max(first, 1e-300) / max(wanted, 1e-300))
-    return round(100 * max(np.log10(max(first, 1e-300) / max(spread, 1e-300)), 0.0)), max(round(100 * total), 1)
-
-
 class Extrapolation:
-    """Anderson's: the affine combination of the last pairs (x, Fx) whose residual is smallest, with a way back."""
+    """Anderson's: the affine combination of the last pairs (x, Fx) whose residual is smallest, with a way back (`oldlight.kernels.stationary_tables`)."""
 
     def __init__(self) -> None:
-        self.xs: list[Floats] = []
-        self.fs: list[Floats] = []
-        self.best, self.since = np.inf, 0
-        self.safe: Floats | None = None
+        self._history: Any = None
+
+    @staticmethod
+    def room(size: int) -> Any:
+        from oldlight.kernels import stationary_tables as kernels
+
+        rows = (kernels.MEMORY + 1, size)
+        return kernels.History(
+            np.empty(rows), np.empty(rows), np.empty(size), np.zeros(4, np.int64), np.array([np.inf])
+        )
 
     def next(self, x: Floats, fx: Floats, spread: float) -> Floats:
-        if spread < self.best:
-            self.best, self.since, self.safe = spread, 0, fx
-        else:
-            self.since += 1
-        if self.since >= PATIENCE and self.safe is not None:
-            back, self.xs, self.fs, self.since, self.safe, self.best = self.safe, [], [], 0, None, np.inf
-            return back
-        self.xs.append(x)
-        self.fs.append(fx)
-        del self.xs[: -MEMORY - 1], self.fs[: -MEMORY - 1]
-        if len(self.xs) < 3:
-            return fx
-        residuals = [f - z for f, z in zip(self.fs, self.xs, strict=True)]
-        residuals = [r - r.mean() for r in residuals]  # what is the same everywhere is in the bounds already
-        D = np.array([r - residuals[-1] for r in residuals[:-1]])
-        gram = D @ D.T
-        ridge = 1e-12 * float(np.trace(gram)) + 1e-300
-        weights = np.linalg.solve(gram + ridge * np.eye(len(D)), -(D @ residuals[-1]))
-        if not np.isfinite(weights).all() or np.abs(weights).sum() > 1e3:
-            return fx
-        out = fx.copy()
-        for w, f in zip(weights, self.fs[:-1], strict=True):
-            out += w * (f - fx)
+        from oldlight.kernels import stationary_tables as kernels
+
+        if self._history is None:
+            self._history = self.room(len(x))
+        out = np.empty_like(x)
+        kernels.propose(self._history, x, fx, spread, out)
         return out

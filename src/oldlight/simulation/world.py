@@ -128,12 +128,12 @@ class World:
         pending = np.array(problem.pending[:H], dtype=np.int64)
         if isinstance(policy, MarkovPolicy):
             _fits(policy.actions.shape == (H, S) and policy.n_actions == A, policy, problem)
-            return Player(k.MARKOV, policy, _flat(policy.actions), none, offset, root, pending[:0])
+            return Player(k.MARKOV, policy, _flat(policy.actions, A), none, offset, root, pending[:0])
         if isinstance(policy, TablePolicy):
             _fits(self.layout is not None and same_layout(policy.layout, self.layout), policy, problem)
             offset, root = policy.layout.offset, policy.layout.root
             if policy.actions is not None:
-                return Player(k.TABLE, policy, _flat(policy.actions), none, offset, root, pending)
+                return Player(k.TABLE, policy, _flat(policy.actions, A), none, offset, root, pending)
             assert policy.action_probabilities is not None
             return Player(
                 k.PROBABILITIES,
@@ -146,7 +146,7 @@ class World:
             )
         if isinstance(policy, BlackoutPolicy):
             _fits(policy.fits(problem), policy, problem)
-            return Player(k.BLACKOUT, policy, _flat(policy.sequences), none, offset, root, pending, policy.late)
+            return Player(k.BLACKOUT, policy, _flat(policy.sequences, A), none, offset, root, pending, policy.late)
         if isinstance(policy, PolicyOfNodes):
             raise made_for_another(policy, problem)
         if hasattr(policy, "probabilities"):
@@ -231,8 +231,9 @@ class World:
         return chosen
 
 
-def _flat(table: NDArray[Any]) -> NDArray[Any]:
-    flat = np.ascontiguousarray(table).reshape(-1)
+def _flat(table: NDArray[Any], n_actions: int) -> NDArray[Any]:
+    """One kind of array for every policy: the kernels would be compiled once more for another."""
+    flat = np.ascontiguousarray(table, np.min_scalar_type(n_actions - 1)).reshape(-1)
     return flat if flat.flags.writeable else flat.copy()
 
 

@@ -57,7 +57,7 @@ def probability_older(link: ChannelAutomaton, k: int) -> float:
     return late
 
 
-@dataclass(frozen=True, eq=False, repr=False)
+@dataclass(frozen=True, eq=False)
 class CappedLink(Channel):
     """`link`, but an observation is shown at the latest when it is k steps old, lost or not.
 

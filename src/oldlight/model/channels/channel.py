@@ -20,8 +20,7 @@ class Channel:
 
     A channel may carry the control period, so that its steps can be read as milliseconds. Two channels are equal if they are of one
     class with the same parameters and the same control period. Derive a channel of your own from `DelayChannel` or `LossChannel`; as
-    a ``dataclass(frozen=True, eq=False, repr=False)`` it is compared in this way and printed with its period, otherwise as you define it
-    (by default it equals itself only).
+    a ``dataclass(frozen=True, eq=False)`` it is compared in this way, otherwise as you define it (by default it equals itself only).
 
     Examples
     --------
@@ -85,6 +84,10 @@ class Channel:
         """What stands between the parentheses of its repr."""
         parts: dict[str, Any] = self._fields() if dataclasses.is_dataclass(self) else {}
         return ", ".join(f"{name}={value!r}" for name, value in parts.items())
+
+    def __init_subclass__(cls, **options: Any) -> None:
+        super().__init_subclass__(**options)
+        cls.__repr__ = cls.__repr__  # type: ignore[method-assign]  # which a dataclass would replace where it is inherited
 
     def __repr__(self) -> str:
         period = "" if self.period_ms is None else f".with_period({self.period_ms:g})"

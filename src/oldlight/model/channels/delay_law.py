@@ -17,6 +17,7 @@ from oldlight.checks import TooLarge
 from oldlight.machine import default_limit, format_bytes
 
 Floats = NDArray[np.float64]
+KEPT = 2_000  # places (step, delay) up to which the law of a constant delay, and what follows from it, is kept for the next problem
 
 
 @dataclass(frozen=True, eq=False)
@@ -134,3 +135,9 @@ def fold(pmf: Floats, H: int) -> Floats:
     if pmf.shape[-1] > H + 1:
         pmf = np.concatenate([pmf[..., :H], pmf[..., H:].sum(axis=-1, keepdims=True)], axis=-1)
     return checks.frozen(pmf)
+
+
+def is_kept(law: DelayLaw) -> bool:
+    """Is this a law that problems of the same delay and horizon share?"""
+    late = law.constant
+    return late is not None and law.horizon * (late + 1) <= KEPT

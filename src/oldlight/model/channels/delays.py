@@ -26,6 +26,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import Any, Literal, TypeAlias
 
 import numpy as np
@@ -34,7 +35,7 @@ from numpy.typing import ArrayLike, NDArray
 from oldlight import checks
 from oldlight.model.channels.automaton import ChannelAutomaton
 from oldlight.model.channels.channel import Channel, steps_of
-from oldlight.model.channels.delay_law import DelayLaw, fold
+from oldlight.model.channels.delay_law import KEPT, DelayLaw, fold
 from oldlight.model.channels.in_order import in_order_automaton
 
 Floats = NDArray[np.float64]
@@ -79,11 +80,7 @@ class DelayChannel(Channel):
 
     def capped(self, max_delay: int) -> DelayChannel:
         """The same channel with no delay longer than `max_delay`: an agent behind it knows at least as much."""
-        if isinstance(self, ConstantDelay):
-            shorter: DelayChannel = ConstantDelay(min(self.d, checks.whole("max_delay", max_delay)))
-        else:
-            shorter = CappedDelay(self, max_delay)
-        return shorter if self.period_ms is None else shorter.with_period(self.period_ms)
+        return CappedDelay(self, max_delay).with_period(self.period_ms)
 
     def __setstate__(self, state: dict[str, Any]) -> None:
         """After transport to another process arrays are read-only again."""
@@ -91,6 +88,17 @@ class DelayChannel(Channel):
             if isinstance(value, np.ndarray):
                 value.setflags(write=False)
             object.__setattr__(self, name, value)
+
+
+def _constant_law(late: int, horizon: int) -> DelayLaw:
+    first = np.zeros(late + 1)
+    first[-1] = 1.0
+    return write_out(first, np.ones(1), horizon, 1, 1, who="ConstantDelay")
+
+
+_kept_law = lru_cache(maxsize=64)(
+    _constant_law
+)  # with what follows from it: every problem of the same delay and horizon asks for that
 
 
 def write_out(first: Floats, interarrival: Floats, H: int, S: int, A: int, *, who: str) -> DelayLaw:
@@ -105,7 +113,7 @@ def write_out(first: Floats, interarrival: Floats, H: int, S: int, A: int, *, wh
     return DelayLaw(H, fold(first, H), fold(interarrival.reshape(shape), H), H)
 
 
-@dataclass(frozen=True, eq=False, repr=False)
+@dataclass(frozen=True, eq=False)
 class ConstantDelay(DelayChannel):
     """Every observation is exactly d steps late.
 
@@ -136,10 +144,13 @@ class ConstantDelay(DelayChannel):
         """d."""
         return self.d
 
+    def capped(self, max_delay: int) -> ConstantDelay:
+        """The constant delay min(d, max_delay)."""
+        return ConstantDelay(min(self.d, checks.whole("max_delay", max_delay))).with_period(self.period_ms)
+
     def law(self, horizon: int, n_states: int, n_actions: int) -> DelayLaw:
-        first = np.zeros(min(self.d, horizon) + 1)
-        first[-1] = 1.0
-        return write_out(first, np.ones(1), horizon, n_states, n_actions, who="ConstantDelay")
+        late = min(self.d, horizon)
+        return (_kept_law if horizon * (late + 1) <= KEPT else _constant_law)(late, horizon)
 
 
 class StochasticDelay(DelayChannel):
@@ -185,7 +196,7 @@ class StochasticDelay(DelayChannel):
         return f"{table}, first={first}"
 
 
-@dataclass(frozen=True, eq=False, repr=False)
+@dataclass(frozen=True, eq=False)
 class _IndependentDelay(DelayChannel):
     """A law of Δ that is the same everywhere; `first` is a pmf of d_0, or "same" for the law of Δ itself."""
 
@@ -212,7 +223,7 @@ def _check_first(who: str, first: Any) -> Any:
     return tuple(float(x) for x in checks.probability_rows(f"{who}: first", first, ("d",)))
 
 
-@dataclass(frozen=True, eq=False, repr=False)
+@dataclass(frozen=True, eq=False)
 class GeometricDelay(_IndependentDelay):
     """P(Δ = k) = p·(1−p)^k: at each step the next observation arrives with probability p.
 
@@ -247,7 +258,7 @@ class GeometricDelay(_IndependentDelay):
         return np.asarray((1.0 - self.p) ** k, dtype=np.float64)
 
 
-@dataclass(frozen=True, eq=False, repr=False)
+@dataclass(frozen=True, eq=False)
 class HeavyTailedDelay(_IndependentDelay):
     """P(Δ ≥ k) = (1 + k/scale)^(−alpha): a Lomax (Pareto II) law in whole steps; its mean is infinite for alpha ≤ 1.
 
@@ -280,7 +291,7 @@ class HeavyTailedDelay(_IndependentDelay):
         return np.asarray((1.0 + k / self.scale) ** (-self.alpha), dtype=np.float64)
 
 
-@dataclass(frozen=True, eq=False, repr=False)
+@dataclass(frozen=True, eq=False)
 class BernoulliDelay(DelayChannel):
     """The paper's experiment: d_0 = 0, Δ ∈ {0, 1} with P(Δ = 0) = p_zero for the first `steps` steps, Δ = 0 afterwards.
 
@@ -312,7 +323,7 @@ class BernoulliDelay(DelayChannel):
         return write_out(np.ones(1), pmf, horizon, n_states, n_actions, who="BernoulliDelay")
 
 
-@dataclass(frozen=True, eq=False, repr=False)
+@dataclass(frozen=True, eq=False)
 class CappedDelay(DelayChannel):
     """Another delay channel with min(d_i, max_delay) in place of d_i.
 

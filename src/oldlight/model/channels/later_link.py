@@ -9,7 +9,7 @@ from oldlight.model.channels.automaton import ChannelAutomaton
 from oldlight.model.channels.channel import Channel
 
 
-@dataclass(frozen=True, eq=False, repr=False)
+@dataclass(frozen=True, eq=False)
 class LaterLink(Channel):
     """`link`, every observation k steps later: each age is longer by k, and nothing is seen before step k.
 

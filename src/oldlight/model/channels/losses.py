@@ -122,7 +122,7 @@ def arrival_probability_of(who: str, seen: ArrayLike | None, rate: ArrayLike | N
     return float(seen) if values.ndim == 0 else tuple(float(x) for x in seen)
 
 
-@dataclass(frozen=True, init=False, eq=False, repr=False)
+@dataclass(frozen=True, init=False, eq=False)
 class Loss(LossChannel):
     """Each observation is seen at once with probability λ_h, or lost for good (and the agent knows).
 
@@ -167,7 +167,7 @@ class Loss(LossChannel):
         )
 
 
-@dataclass(frozen=True, eq=False, repr=False)
+@dataclass(frozen=True, eq=False)
 class BurstyLoss(LossChannel):
     """Gilbert–Elliott: the link is good or bad, changes at random each step, and loses accordingly.
 
@@ -226,7 +226,7 @@ class BurstyLoss(LossChannel):
         return out
 
 
-@dataclass(frozen=True, init=False, eq=False, repr=False)
+@dataclass(frozen=True, init=False, eq=False)
 class Lossy(Channel):
     """Late and lossy: each observation is lost, or travels with `delay`.
 

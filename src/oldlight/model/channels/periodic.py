@@ -13,7 +13,7 @@ from oldlight.model.channels.automaton import NOTHING_NEWER, ChannelAutomaton, F
 from oldlight.model.channels.messages import MessageLink
 
 
-@dataclass(frozen=True, eq=False, repr=False)
+@dataclass(frozen=True, eq=False)
 class Periodic(MessageLink):
     """The steps offset, offset + every, offset + 2·every, .. are observed, each `delay` steps late; the others never.
 

@@ -1,0 +1,217 @@
+"""Blocks of the backward induction with many queues for each state, compiled: those of a long delay, and those with dense successors.
+
+`oldlight.kernels.block` has the recursion, and calls `best_of_many` where the best action is taken and nothing waits; other blocks are its own. What
+stands outside the maximum is done after it:
+
+    value[s, w, q1] = reward[s, q1] + θ[s, q1]·max_a Σ_s2 P(s2|s, q1)·v_next[s2, a, w]
+
+so that heads q1 of one state with the same successors and probabilities (*twins*) have one maximum, made once. All maxima are made by one pass
+over w that takes up to five actions at a time, from two rows of v_next and their probabilities; where there are more than two successors, or
+a product of matrices, from sums that were made before, for a tile of w that stays in cache.
+"""
+
+import numpy as np
+
+from oldlight.kernels.cache import compiled
+
+TILE = 256  # w at a time
+PRODUCT = 2**18  # multiplications up to which the library for products does not start threads of its own
+COLUMNS = 160  # of a product; its rows are as many as PRODUCT leaves
+
+
+@compiled(inline="always")
+def _best_of_sums(source, i, p, i_second, p_second, w0, n, best, arg):
+    """best[j] = max_a p·source[i, a, w0 + j] + p_second·source[i_second, a, w0 + j], and arg[j] the first a that reaches it."""
+    w1, choices = w0 + n, source.shape[1]
+    v, u = source[i, 0, w0:w1], source[i_second, 0, w0:w1]
+    a = 1
+    if choices >= 5:
+        v1, v2, v3, v4 = source[i, 1, w0:w1], source[i, 2, w0:w1], source[i, 3, w0:w1], source[i, 4, w0:w1]
+        u1, u2 = source[i_second, 1, w0:w1], source[i_second, 2, w0:w1]
+        u3, u4 = source[i_second, 3, w0:w1], source[i_second, 4, w0:w1]
+        for j in range(n):
+            y, k = p * v[j] + p_second * u[j], 0
+            z = p * v1[j] + p_second * u1[j]
+            later = z > y
+            y = z if later else y
+            k = 1 if later else k
+            z = p * v2[j] + p_second * u2[j]
+            later = z > y
+            y = z if later else y
+            k = 2 if later else k
+            z = p * v3[j] + p_second * u3[j]
+            later = z > y
+            y = z if later else y
+            k = 3 if later else k
+            z = p * v4[j] + p_second * u4[j]
+            later = z > y
+            best[j] = z if later else y
+            arg[j] = 4 if later else k
+        a = 5
+    else:
+        for j in range(n):
+            best[j] = p * v[j] + p_second * u[j]
+            arg[j] = 0
+    while a + 1 < choices:
+        v1, u1 = source[i, a, w0:w1], source[i_second, a, w0:w1]
+        v2, u2 = source[i, a + 1, w0:w1], source[i_second, a + 1, w0:w1]
+        for j in range(n):
+            y, k = best[j], arg[j]
+            z = p * v1[j] + p_second * u1[j]
+            later = z > y
+            y = z if later else y
+            k = a if later else k
+            z = p * v2[j] + p_second * u2[j]
+            later = z > y
+            best[j] = z if later else y
+            arg[j] = a + 1 if later else k
+        a += 2
+    if a < choices:
+        v1, u1 = source[i, a, w0:w1], source[i_second, a, w0:w1]
+        for j in range(n):
+            z = p * v1[j] + p_second * u1[j]
+            later = z > best[j]
+            best[j] = z if later else best[j]
+            arg[j] = a if later else arg[j]
+
+
+@compiled(inline="always")
+def _add_up(successor, probability, begin, K, v_next, w0, n, x):
+    """x[0, a, j] = Σ_k probability[begin + k]·v_next[successor[begin + k], a, w0 + j], k < K, for K ≥ 3."""
+    w1, end = w0 + n, begin + K
+    p, p1, p2 = probability[begin], probability[begin + 1], probability[begin + 2]
+    i, i1, i2 = successor[begin], successor[begin + 1], successor[begin + 2]
+    for a in range(v_next.shape[1]):
+        v, v1, v2, to = v_next[i, a, w0:w1], v_next[i1, a, w0:w1], v_next[i2, a, w0:w1], x[0, a]
+        for j in range(n):
+            to[j] = p * v[j] + p1 * v1[j] + p2 * v2[j]
+        for k in range(begin + 3, end - 1, 2):
+            p3, p4 = probability[k], probability[k + 1]
+            v, v1 = v_next[successor[k], a, w0:w1], v_next[successor[k + 1], a, w0:w1]
+            for j in range(n):
+                to[j] += p3 * v[j] + p4 * v1[j]
+        if K % 2 == 0:
+            p3, v = probability[end - 1], v_next[successor[end - 1], a, w0:w1]
+            for j in range(n):
+                to[j] += p3 * v[j]
+
+
+@compiled
+def multiply(matrix, v_next, w0, n, columns, product):
+    """product[row, a·n + j] = Σ_s2 matrix[row, s2]·v_next[s2, a, w0 + j], j < n; columns: scratch, [s2, a·n + j]."""
+    S, choices, _ = v_next.shape
+    for s in range(S):
+        for a in range(choices):
+            for j in range(n):
+                columns[s, a * n + j] = v_next[s, a, w0 + j]
+    rows = len(matrix)
+    parts = (rows * S * choices * n + PRODUCT - 1) // PRODUCT
+    each = max(8, (rows + parts - 1) // parts)
+    for i in range(0, rows, each):
+        np.dot(matrix[i : i + each], columns, product[i : i + each])
+
+
+@compiled
+def _find_twins(lists, A, s_from, s_to, twin):
+    """twin[(s − s_from)·A + q]: the first head of s with the successors and probabilities of q."""
+    successor, probability, first, count = lists
+    for s in range(s_from, s_to):
+        for q in range(A):
+            row, found = s * A + q, q
+            for other in range(q):
+                one, two = first[row], first[s * A + other]
+                same, k = count[s * A + other] == count[row], 0
+                while same and k < count[row]:
+                    same = successor[one + k] == successor[two + k] and probability[one + k] == probability[two + k]
+                    k += 1
+                if same:
+                    found = other
+                    break
+            twin[(s - s_from) * A + q] = found
+
+
+@compiled(inline="always")
+def _interleave(rows, which, scale, added, n, to):
+    """to[j·A + q] = added[q] + scale[q]·rows[which[q], j], four q at a time."""
+    A = len(which)
+    q = 0
+    while q + 3 < A:
+        row, row1, row2, row3 = rows[which[q]], rows[which[q + 1]], rows[which[q + 2]], rows[which[q + 3]]
+        r, r1, r2, r3 = added[q], added[q + 1], added[q + 2], added[q + 3]
+        th, th1, th2, th3 = scale[q], scale[q + 1], scale[q + 2], scale[q + 3]
+        k = q
+        for j in range(n):
+            to[k] = r + th * row[j]
+            to[k + 1] = r1 + th1 * row1[j]
+            to[k + 2] = r2 + th2 * row2[j]
+            to[k + 3] = r3 + th3 * row3[j]
+            k += A
+        q += 4
+    while q < A:
+        row, th, r, k = rows[which[q]], scale[q], added[q], q
+        for j in range(n):
+            to[k] = r + th * row[j]
+            k += A
+        q += 1
+
+
+@compiled(inline="always")
+def _interleave_actions(rows, which, n, to):
+    """to[j·A + q] = rows[which[q], j]."""
+    A = len(which)
+    for q in range(A):
+        row, k = rows[which[q]], q
+        for j in range(n):
+            to[k] = row[j]
+            k += A
+
+
+@compiled(fastmath={"contract"})
+def best_of_many(lists, matrix, reward, theta, v_next, value, action, part):
+    """`back_up` where the best is taken and nothing waits, part = (s_from, s_to, w_from, w_to)."""
+    successor, probability, first, count = lists
+    s_from, s_to, w_from, w_to = part
+    S, choices, _ = v_next.shape
+    A, rows, dense, keep = value.shape[2], (s_to - s_from) * value.shape[2], len(matrix) > 0, len(action) > 0
+    s_reward, q_reward = reward.shape
+    s_theta, q_theta = theta.shape
+    twin = np.empty(rows, np.int64)
+    for i in range(rows):
+        twin[i] = i % A
+    if not dense:
+        _find_twins(lists, A, s_from, s_to, twin)
+    tile = min(max(16, COLUMNS // choices // 16 * 16) if dense else TILE, w_to - w_from)
+    bests, args = np.empty((A, tile)), np.empty((A, tile), np.int64)
+    r, th, x = np.empty(A), np.empty(A), np.empty((1, 0 if dense else choices, tile))
+    columns, products = np.empty(S * choices * tile if dense else 0), np.empty(rows * choices * tile if dense else 0)
+    for w0 in range(w_from, w_to, tile):
+        n = min(tile, w_to - w0)
+        made = rows if dense else 0
+        product = products[: made * choices * n].reshape(made, choices * n)
+        if dense:
+            scratch = columns[: S * choices * n].reshape(S, choices * n)
+            multiply(matrix[s_from * A : s_to * A], v_next, w0, n, scratch, product)
+        sums = product.reshape(made, choices, n)
+        for s in range(s_from, s_to):
+            here = (s - s_from) * A
+            for q in range(A):
+                r[q] = reward[min(s, s_reward - 1), min(q, q_reward - 1)]
+                th[q] = theta[min(s, s_theta - 1), min(q, q_theta - 1)]
+                if twin[here + q] < q:
+                    continue
+                source, i, p, i_second, p_second, begin = sums, here + q, 1.0, here + q, 0.0, 0
+                if not dense:
+                    row, K = first[s * A + q], count[s * A + q]
+                    if K > 2:
+                        _add_up(successor, probability, row, K, v_next, w0, n, x)
+                        source, i, i_second = x, 0, 0
+                    else:
+                        source, begin, i, p = v_next, w0, np.int64(successor[row]), probability[row]
+                        i_second = i
+                        if K > 1:
+                            i_second, p_second = np.int64(successor[row + 1]), probability[row + 1]
+                _best_of_sums(source, i, p, i_second, p_second, begin, n, bests[q], args[q])
+            which = twin[here : here + A]
+            _interleave(bests, which, th, r, n, value[s, w0 : w0 + n].reshape(n * A))
+            if keep:
+                _interleave_actions(args, which, n, action[s, w0 : w0 + n].reshape(n * A))

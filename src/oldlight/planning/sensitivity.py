@@ -113,7 +113,7 @@ class Sensitivity:
     >>> import oldlight as ol
     >>> problem = ol.ImpairedMDP(ol.instances.sensing_chain(0.8), ol.ConstantDelay(2).with_period(20))
     >>> print(ol.sensitivity(problem))
-    Sensitivity of ImpairedMDP(TabularMDP(S=20, A=5, H=10, stationary), ConstantDelay(d=2), start=cold)
+    Sensitivity of ImpairedMDP(TabularMDP(S=20, A=5, H=10, stationary), ConstantDelay(d=2).with_period(20), start=cold)
     value 2.72705, 1.23401 (31.15%) less than with full information
                     change    value        cost       per ms  % of value
     one more step of delay  2.25722    0.469837    0.0234918     17.2287

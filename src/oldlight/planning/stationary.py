@@ -131,20 +131,22 @@ class ForeverPlan:
                 f"discount is {u:.12g}, and an action shows {depth} steps later at the earliest, when {u**depth:.3g} of a reward is left; what is "
                 "over so soon is planned by its first steps: mdp.replace(horizon=H)"
             )
-        if first and HELD * least > self.limit:
-            raise self._too_large(depth, least)
+        if first:
+            self._fits(depth, least, HELD * least)
         made = EndlessTables(self.plant, automaton, depth)
         self.entries = made.layers.size
         self.bytes = (HELD + action_type(made.layers.n_actions).itemsize) * made.layers.size
-        if first and self.bytes > self.limit:
-            raise self._too_large(depth, made.layers.size)
+        if first:
+            self._fits(depth, made.layers.size, self.bytes)
         wanted = self.tolerance / 4 or (COARSE / 10 if made.beyond else FINE) * self.scale
         guess = None if before is None else _deeper(before, made)
         return made.run_until(wanted, guess, stop=lambda: self.left() <= 0, progress=progress)
 
-    def _too_large(self, depth: int, entries: int) -> TooLarge:
+    def _fits(self, depth: int, entries: int, needed: int) -> None:
+        if needed <= self.limit:
+            return
         S, A = self.plant.mdp.n_states, self.plant.mdp.n_actions
-        return TooLarge(
+        raise TooLarge(
             f"planning for ever behind {self.problem.channel!r} on S={S}, A={A} has {entries:,} information states up to age {depth} and needs "
             f"{format_bytes((HELD + 1) * entries)}; the limit is {format_bytes(self.limit)}. Ways out: a shorter delay "
             "(oldlight.CappedDelay), fewer states, raise max_bytes, or cut the process, mdp.replace(horizon=H), and plan "

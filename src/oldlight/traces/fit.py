@@ -100,7 +100,7 @@ class Fit:
     >>> import oldlight as ol
     >>> fit = ol.Trace([15.0] * 50, sent_ms=[20.0 * i for i in range(50)]).fit(20, per_tick=True)
     >>> fit.recommended[0], fit.model()
-    ('constant', ConstantDelay(d=1))
+    ('constant', ConstantDelay(d=1).with_period(20))
     """
 
     trace: Trace

@@ -271,7 +271,7 @@ class Trace:
         --------
         >>> from oldlight import Trace
         >>> Trace([15.0] * 50, sent_ms=[20.0 * i for i in range(50)]).fit(20, per_tick=True).age_chain()
-        AgeChain([[0.0, 1.0], [0.0, 1.0, 0.0]], first={1: 1})
+        AgeChain([[0.0, 1.0], [0.0, 1.0, 0.0]], first={1: 1}).with_period(20)
         """
         return fit(self, period_ms, horizon, per_tick)
 

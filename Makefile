@@ -9,7 +9,7 @@ PYTHON ?= python3
 VENV   := .venv
 BIN    := $(VENV)/bin
 PIP    := $(BIN)/pip install --quiet --disable-pip-version-check --no-compile
-BYTECODE = $(BIN)/python -m compileall -q -j 0 -x '/tests?/' $(VENV)/lib >/dev/null || true  # on all cores and without others' tests: a third of what pip takes for it
+BYTECODE = $(BIN)/python -m compileall -q -j 0 -x '/tests?/' $(VENV)/lib >/dev/null || true  # on all cores, where pip uses one, and without the tests of other packages
 TORCH  ?= torch==2.13.0
 CORES  ?= -n auto --dist worksteal
 SECONDS ?= 60

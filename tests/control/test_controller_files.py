@@ -69,7 +69,7 @@ for h in range(10):
     if h >= 2:
         controller.observe(h - 2, 3 * h % 20)
     out.append(controller.act())
-third = {name.partition(".")[0] for name in sys.modules} - set(sys.stdlib_module_names) - {"__main__", "numpy", "oldlight"}
+third = {name.partition(".")[0] for name in sys.modules} - set(sys.stdlib_module_names) - {"__main__", "numpy", "oldlight", "cython_runtime"}
 print(*out)
 print(*sorted(name for name in third if not name.startswith("_")))
 """

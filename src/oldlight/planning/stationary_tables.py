@@ -315,15 +315,25 @@ class EndlessTables(AgeTables):
         return out
 
 
+def strong_classes(step: Any) -> NDArray[Any]:
+    """The strongly connected class of each node of a sparse matrix. SciPy before 1.13 reads no indices of 64 bits here, and says so only in a warning."""
+    from scipy.sparse import csr_array
+    from scipy.sparse.csgraph import connected_components
+
+    step = csr_array(step)
+    places = (step.data, step.indices.astype(np.int32), step.indptr.astype(np.int32))
+    _, label = connected_components(csr_array(places, shape=step.shape), connection="strong")
+    return np.asarray(label)
+
+
 def link_classes(layers: Layers, roots: list[Any]) -> tuple[list[int], list[float]]:
     """The closed class of each block (−1: it is left sooner or later), and the probability of each class."""
     from scipy.sparse import csr_array
-    from scipy.sparse.csgraph import connected_components
 
     B = len(layers.blocks[0])
     rows = [(i, m.block, m.probability) for i, moves in enumerate(layers.moves[0]) for m in moves]
     step = csr_array(([p for *_, p in rows], ([i for i, *_ in rows], [j for _, j, _ in rows])), shape=(B, B))
-    _, label = connected_components(step, connection="strong")
+    label = strong_classes(step)
     open_ones = {int(label[i]) for i, j, _ in rows if label[i] != label[j]}
     closed = [c for c in sorted(set(label.tolist())) if c not in open_ones]
     at = np.zeros(B)

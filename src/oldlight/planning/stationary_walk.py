@@ -26,7 +26,7 @@ from numpy.typing import NDArray
 from oldlight.model.channels.automaton import NOTHING_NEWER, ChannelAutomaton
 from oldlight.model.link_information import LinkInformation
 from oldlight.model.mdp import TabularMDP
-from oldlight.planning.stationary_tables import Extrapolation
+from oldlight.planning.stationary_tables import Extrapolation, strong_classes
 
 Floats = NDArray[np.float64]
 DIRECT = 2_000  # states up to which the chain is solved at once
@@ -186,9 +186,7 @@ def chain_value(Q: Any, R: Floats, law: Floats, discount: float | None, toleranc
     closed classes, the mean of theirs by the probability to end in each."""
     if discount is not None:
         return _bounded(Q, R, law, discount, tolerance)
-    from scipy.sparse.csgraph import connected_components
-
-    _, label = connected_components(Q, connection="strong")
+    label = strong_classes(Q)
     rows = Q.tocoo()
     leaves = np.unique(label[rows.row[label[rows.row] != label[rows.col]]])
     closed = np.setdiff1d(np.unique(label), leaves)

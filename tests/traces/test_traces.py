@@ -13,6 +13,7 @@ import pytest
 import oldlight as ol
 from oldlight.registry import channel_of
 from oldlight.traces import WIFI, Trace, read_trace, save_channel, wifi
+from oldlight.traces.age_plan import BeliefPlan
 from oldlight.traces.fit import delay_laws
 from trace_cases import NAN, same
 
@@ -159,3 +160,18 @@ def test_the_page_runs_and_shows_what_it_says(
         first = next(i for i, line in enumerate(shown) if line.startswith(begin))
         for line in shown[first : first + lines]:
             assert line in printed.splitlines()
+
+
+def test_ties_of_qmdp_are_broken_alike_on_every_machine() -> None:
+    """A product of matrices is rounded otherwise on another processor; between equal actions the choice must not follow that."""
+    problem = ol.ImpairedMDP(ol.instances.sensing_chain(0.8), "packets:0=0.5,1=0.3,2=0.2")
+    plan, other, rng = BeliefPlan(problem), BeliefPlan(problem), np.random.default_rng(0)
+    other.q = other.q * (1.0 + 1e-15 * rng.uniform(-1.0, 1.0, other.q.shape))
+    asked = [
+        ol.LinkInformation(h=h, node=2, t=h - 2, state=s, queue=(a, b))
+        for h in range(2, problem.horizon)
+        for s in range(problem.n_states)
+        for a, b in ((0, 1), (1, 0), (2, 3))
+    ]
+    rounded = [int((other.belief(info) @ other.q[info.h]).argmax()) for info in asked]
+    assert [plan.action(info) for info in asked] == [other.action(info) for info in asked] != rounded

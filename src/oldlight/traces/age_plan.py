@@ -17,6 +17,7 @@ from oldlight.model.held_steps import certain
 from oldlight.model.link_information import LinkInformation, PolicyOfNodes
 from oldlight.model.mdp import TabularMDP
 from oldlight.model.problem import ImpairedMDP
+from oldlight.planning.ladder import first_best
 from oldlight.planning.link_plan import distinct_actions
 from oldlight.planning.link_solution import solve_within
 from oldlight.planning.solution import Solution
@@ -68,7 +69,7 @@ class BeliefPlan(PolicyOfNodes):
         return found
 
     def action(self, info: LinkInformation) -> int:
-        return int((self.belief(info) @ self.q[info.h]).argmax())
+        return int(first_best(self.belief(info)[None] @ self.q[info.h])[0])  # ties alike on every machine
 
     def probabilities(self, info: Any) -> Floats:
         return np.asarray(np.eye(self.n_actions)[self.action(info)])

@@ -24,6 +24,7 @@ from oldlight.envs.fixed_length import longest_episode
 from oldlight.envs.observation_view import copied
 from oldlight.envs.tabular_setup import as_data
 from oldlight.model.channels import Channel
+from oldlight.random_streams import stream
 from oldlight.registry import channel_of
 
 STREAM = 0xAC7  # keeps this link's random numbers apart from those of the environment and of the observations
@@ -81,7 +82,7 @@ class ImpairedAction(gym.Wrapper[Any, Any, Any, Any], RecordConstructorArgs):
     def reset(self, *, seed: int | None = None, options: dict[str, Any] | None = None) -> tuple[Any, dict[str, Any]]:
         """A new episode, with nothing under way."""
         if seed is not None or self._rng is None:
-            self._rng = np.random.Generator(np.random.SFC64(np.random.SeedSequence(seed, spawn_key=(STREAM,))))
+            self._rng = stream(seed, STREAM)
         self._link.begin(self._rng)
         return self.env.reset(seed=seed, options=options)
 

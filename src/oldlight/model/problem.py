@@ -281,7 +281,7 @@ def checked_problem(problem: ImpairedMDP, who: str) -> None:
 
 
 @dataclass(frozen=True)
-class Truncated:
+class Truncated(drawing.Result):
     """A problem with a shorter delay, and how far its values can be off; made by `truncate`.
 
     For the optimal value, and for every policy of `problem`: value − value_error ≤ value of the original ≤ value + value_error. The
@@ -310,10 +310,6 @@ class Truncated:
     max_delay: int
     probability: float
     value_error: float
-
-    def to_dict(self) -> dict[str, Any]:
-        """The fields as plain data for JSON."""
-        return drawing.plain(vars(self))  # type: ignore[no-any-return]
 
     def plot(self, ax: Any = None) -> Any:
         """Draw the probability that some delay of an episode exceeds k (behind a link that loses, or has no delay law: that some

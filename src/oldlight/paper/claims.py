@@ -40,7 +40,7 @@ AtHorizon = Literal["arrival", "hazard", "nothing"]
 
 
 @dataclass(frozen=True)
-class Claim:
+class Claim(drawing.Result):
     """What a statement asserts, "left relation right", and whether the numbers agree.
 
     Parameters
@@ -69,10 +69,6 @@ class Claim:
     holds: bool
     detail: dict[str, Any] = field(default_factory=dict)
     relation: str = "≤"
-
-    def to_dict(self) -> dict[str, Any]:
-        """The fields as plain data for JSON."""
-        return drawing.plain(vars(self))  # type: ignore[no-any-return]
 
     def plot(self, ax: Any = None) -> Any:
         """Draw both sides as bars; returns the matplotlib axes."""

@@ -53,7 +53,7 @@ SMALL_TABLE = 2**22  # information states of which nobody asks whether they fit
 
 
 @dataclass(frozen=True)
-class Evaluation:
+class Evaluation(drawing.Result):
     """The value of a policy; `float()` of it is `value`.
 
     Parameters
@@ -82,10 +82,6 @@ class Evaluation:
     half_width: float
     method: str
     size: int
-
-    def to_dict(self) -> dict[str, Any]:
-        """The fields as plain data for JSON."""
-        return dict(vars(self))
 
     def plot(self, ax: Any = None) -> Any:
         """Draw the value with its 95% confidence interval; returns the matplotlib axes."""

@@ -25,7 +25,7 @@ MAP = 0.01  # of the value with full information: how well the values of the map
 
 
 @dataclass(frozen=True, eq=False)
-class Frontier:
+class Frontier(drawing.Result):
     """Which pairs of two impairments a plant can stand; made by `requirement`.
 
     Parameters
@@ -72,6 +72,21 @@ class Frontier:
     plans: int
     reused: int
     seconds: float
+    _data = (
+        "over",
+        "target",
+        "full",
+        "period_ms",
+        "plans",
+        "reused",
+        "seconds",
+        "x",
+        "y",
+        "lower",
+        "upper",
+        "answers",
+        "requirements",
+    )
 
     @property
     def answers(self) -> Floats:
@@ -96,17 +111,6 @@ class Frontier:
             }
             for level, r in zip(self.x, self.requirements, strict=True)
         ]
-
-    def to_dict(self) -> dict[str, Any]:
-        """The curve with its certificates, and the map, as plain data for JSON (null where a number is not known)."""
-        names = ("over", "target", "full", "period_ms", "plans", "reused", "seconds", "x", "y")
-        known = {name: getattr(self, name) for name in names}
-        maps = {
-            name: [[v if np.isfinite(v) else None for v in row] for row in getattr(self, name).tolist()]
-            for name in ("lower", "upper")
-        }
-        answers = {"answers": [r.answer for r in self.requirements]}
-        return drawing.plain(known | maps | answers | {"requirements": [r.to_dict() for r in self.requirements]})  # type: ignore[no-any-return]
 
     def plot(self, ax: Any = None) -> Any:
         """Draw the frontier as a curve over a map of the values; returns the matplotlib axes."""

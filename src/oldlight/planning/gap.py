@@ -80,7 +80,7 @@ class Proposition4:
 
 
 @dataclass(frozen=True, eq=False)
-class Gap:
+class Gap(drawing.Result):
     """What the impairment costs: `gap` = `full` − `impaired`.
 
     Parameters
@@ -116,6 +116,7 @@ class Gap:
     full_policy: MarkovPolicy
     solution: Solution
     max_states: int = 200_000
+    _data = ("problem", "gap", "relative", "full", "impaired", "solution")
 
     @property
     def gap(self) -> float:
@@ -148,11 +149,6 @@ class Gap:
     def bound(self) -> float:
         """The bound of Proposition 4 (which is not always one; see docs/statements.md)."""
         return self.proposition4.bound
-
-    def to_dict(self) -> dict[str, Any]:
-        """The gap and the two values as plain data for JSON, with the solution behind them."""
-        names = ("problem", "gap", "relative", "full", "impaired")
-        return drawing.plain({name: getattr(self, name) for name in names} | {"solution": self.solution.to_dict()})  # type: ignore[no-any-return]
 
     def plot(self, ax: Any = None) -> Any:
         """Draw both values as bars, with the gap in the title; returns the matplotlib axes."""

@@ -42,7 +42,7 @@ SHOWN = 3  # states and steps in the printed table
 
 
 @dataclass(frozen=True)
-class Price:
+class Price(drawing.Result):
     """What one change of the link costs.
 
     Parameters
@@ -82,13 +82,9 @@ class Price:
     amount: float
     per_ms: float | None
 
-    def to_dict(self) -> dict[str, Any]:
-        """Plain data for JSON."""
-        return drawing.plain(vars(self))  # type: ignore[no-any-return]
-
 
 @dataclass(frozen=True, eq=False)
-class Sensitivity:
+class Sensitivity(drawing.Result):
     """What a little more of each impairment costs, and where the impairment that there is hurts; made by `sensitivity`.
 
     Parameters
@@ -131,6 +127,7 @@ class Sensitivity:
     lost: Floats
     half_width: float
     notes: tuple[str, ...] = ()
+    _data = ("problem", "value", "full", "gap", "exact", "half_width", "lost", "by_step", "by_state", "notes", "prices")
 
     @property
     def value(self) -> float:
@@ -175,12 +172,6 @@ class Sensitivity:
     def name_of(self, s: int) -> str:
         """The name of a state, or its number."""
         return str(s) if self.problem.mdp.states is None else self.problem.mdp.states[s]
-
-    def to_dict(self) -> dict[str, Any]:
-        """Prices and losses as plain data for JSON."""
-        names = ("problem", "value", "full", "gap", "exact", "half_width", "lost", "by_step", "by_state", "notes")
-        known = {name: getattr(self, name) for name in names}
-        return drawing.plain(known | {"prices": [p.to_dict() for p in self.prices]})  # type: ignore[no-any-return]
 
     def plot(self, ax: Any = None) -> Any:
         """Draw the value lost by step and state as a map; returns the matplotlib axes."""

@@ -31,7 +31,7 @@ from oldlight.model.problem import ImpairedMDP
 from oldlight.model.stationary_policy import StationaryPolicy
 from oldlight.planning.delay import action_type
 from oldlight.planning.link_plan import distinct_actions, with_actions
-from oldlight.planning.solution import Solution, Work
+from oldlight.planning.solution import PlanOptions, Solution, Work
 from oldlight.planning.stationary_tables import EndlessPlant, EndlessTables
 from oldlight.planning.stationary_walk import END, PolicyChain, chain_value, silence
 from oldlight.progress import progress_bar
@@ -52,20 +52,12 @@ def scale_of(mdp: TabularMDP) -> float:
     return largest if mdp.discount is None else largest / (1.0 - mdp.discount)
 
 
-def solve_forever(
-    problem: ImpairedMDP,
-    *,
-    tolerance: float,
-    depth: int | None,
-    seconds: float | None,
-    max_bytes: int | None,
-    progress: bool | Callable[[int, int], None] | None,
-) -> Solution:
+def solve_forever(problem: ImpairedMDP, asked: PlanOptions) -> Solution:
     """The best stationary policy that was found, with its certificate; `value` is `lower`."""
-    plan = ForeverPlan(problem, tolerance, seconds, max_bytes)
+    plan = ForeverPlan(problem, asked.tolerance, asked.seconds, asked.max_bytes)
     try:
-        with progress_bar(progress, "planning") as callback:
-            plan.run(depth, callback)
+        with progress_bar(asked.progress, "planning") as callback:
+            plan.run(asked.depth, callback)
     except KeyboardInterrupt as stopped:
         stopped.partial = plan.solution() if plan.policy is not None else None  # type: ignore[attr-defined]
         raise

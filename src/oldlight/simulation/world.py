@@ -22,6 +22,7 @@ from oldlight.model.policies import (
 )
 from oldlight.model.problem import ImpairedMDP
 from oldlight.model.successors import successor_sums
+from oldlight.random_streams import stream
 from oldlight.simulation.asked import ask_at_once
 from oldlight.simulation.simulated_bytes import CHUNK as CHUNK
 
@@ -157,10 +158,7 @@ class World:
         use again."""
         room = room or Room(self)
         problem, H = self.problem, self.problem.horizon
-        state_rng, link_rng, action_rng = (
-            np.random.Generator(np.random.SFC64(np.random.SeedSequence(seed, spawn_key=(chunk, purpose))))
-            for purpose in range(3)
-        )
+        state_rng, link_rng, action_rng = (stream(seed, chunk, purpose) for purpose in range(3))
         state = state_rng.random(out=room.state)
         link = link_rng.random(out=room.link) if self.draws_link else np.zeros((1, 1))
         lost = np.zeros((1, 1), dtype=np.bool_)

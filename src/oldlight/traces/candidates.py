@@ -23,11 +23,11 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from oldlight import drawing
 from oldlight.model.channels import (
     AgeChain,
     BurstyLoss,
@@ -61,7 +61,7 @@ class Piece:
 
 
 @dataclass(frozen=True)
-class Score:
+class Score(drawing.Result):
     """A candidate's mean log-probability of a tick that it was not fitted to, how much less that is than the best one's, and the
     standard error of that difference; `impossible`: the share of ticks that the model says cannot be."""
 
@@ -70,15 +70,6 @@ class Score:
     behind: float
     error: float
     impossible: float
-
-    def to_dict(self) -> dict[str, Any]:
-        return {
-            "name": self.name,
-            "score": self.score,
-            "behind": self.behind,
-            "error": self.error,
-            "impossible": self.impossible,
-        }
 
 
 class Laws:

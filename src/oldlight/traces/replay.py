@@ -35,7 +35,7 @@ from oldlight.model.link_information import LinkInformation
 from oldlight.model.policies import BlackoutPolicy, MarkovPolicy, Policy, TablePolicy, not_a_policy, probabilities_at
 from oldlight.model.problem import ImpairedMDP, checked_problem
 from oldlight.model.successors import likely_successors, successor_sums
-from oldlight.random_streams import Seed, seed_number
+from oldlight.random_streams import Seed, seed_number, stream
 from oldlight.simulation.link_episodes import by_automaton, check_policy, decide
 from oldlight.traces.following import NOTHING, View, follow_automaton, follow_deadline, follow_table
 from oldlight.traces.ticks import NEVER, Run, ages_of, runs_of
@@ -283,7 +283,7 @@ class Player:
         else:
             layout = policy.layout if isinstance(policy, TablePolicy) else Layout.of(problem)
             self.view = lambda begins: follow_table(layout, problem.horizon, self.late, begins)
-        self.index, self.cumulative = successor_sums(problem.mdp, likely_first=False)  # [h or 1, s·A + a, k]
+        self.successors = successor_sums(problem.mdp, likely_first=False)
         self.likely = likely_successors(problem.mdp)
         self.first = running_sums(problem.initial)
         self._known: dict[Any, Floats] = {}
@@ -296,12 +296,7 @@ class Player:
     def play(self, begins: Ints, seed: int, chunk: int) -> Played:
         """The episodes that begin at these places."""
         problem, H, n = self.problem, self.problem.horizon, len(begins)
-        moves, choice = (
-            np.random.Generator(np.random.SFC64(np.random.SeedSequence(seed, spawn_key=(chunk, purpose)))).random(
-                (H, n)
-            )
-            for purpose in (0, 2)
-        )
+        moves, choice = (stream(seed, chunk, purpose).random((H, n)) for purpose in (0, 2))
         view = self.view(begins)
         states, actions = np.zeros((2, H, n), dtype=np.int64)
         returns = np.zeros(n)
@@ -310,9 +305,7 @@ class Player:
             actions[h] = self._choose(h, view, begins, states, actions, choice[h])
             returns += problem.mdp.rewards[h][states[h], actions[h]]
             if h + 1 < H:
-                i, pair = min(h, len(self.cumulative) - 1), states[h] * problem.n_actions + actions[h]
-                k = (self.cumulative[i, pair] <= moves[h + 1][:, None]).sum(axis=1)
-                states[h + 1] = self.index[i, pair, np.minimum(k, self.index.shape[2] - 1)]
+                states[h + 1] = self.successors.drawn(h, states[h] * problem.n_actions + actions[h], moves[h + 1])
         step = np.arange(H)[:, None]
         return Played(returns, states, actions, step + self.late[begins[None, :] + step], view.guessed)
 

@@ -109,7 +109,6 @@ def test_a_band_must_say_what_it_is() -> None:
         (lambda: Heat("t", "x", "y", "z", [1, 2], [1], [[1], [2]]), r"shape \(2, 1\), expected \(y, x\) = \(1, 2\)"),
         (lambda: Panels("t", []), "has no charts"),
         (lambda: Reference("r", 1, "z"), "axis of reference 'r' is 'z'"),
-        (lambda: to_matplotlib(Panels("t", [lines("a"), lines("a")]), ax=object()), "cannot be drawn on one axes"),
     ],
 )  # fmt: skip
 def test_refusals(make: Any, message: str) -> None:
@@ -337,13 +336,3 @@ def test_drawings_in_a_page_do_not_meet() -> None:
             "a style would hold for the whole page"
         )
         assert not re.search(r"https?://(?!www\.w3\.org/)", text)
-
-
-def test_drawing_on_given_axes() -> None:
-    from matplotlib.figure import Figure
-
-    figure = Figure()
-    ax = figure.subplots()
-    assert to_matplotlib(lines("a", "b"), ax=ax) is figure
-    assert [t.get_text() for t in ax.get_legend().get_texts()] == ["a", "b"]
-    assert ax.get_title() == "Lines"

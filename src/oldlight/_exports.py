@@ -85,7 +85,8 @@ RENAMED = {
     "theory": "paper",
     "words": "registry",
 }
-NAMES = sorted([*(name for names in WHERE.values() for name in names), "envs", "instances", "learners"])
+MODULES = {name: module for module, names in WHERE.items() for name in names}
+NAMES = sorted([*MODULES, "envs", "instances", "learners"])
 
 
 def lazily(package: str, where: Mapping[str, Iterable[str]]) -> Callable[[str], Any]:

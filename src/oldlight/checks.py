@@ -223,6 +223,11 @@ def names(name: str, values: Sequence[str] | None, count: int) -> tuple[str, ...
     return labels
 
 
+def within(values: NDArray[Any], low: int, end: int) -> bool:
+    """Are all of them in low..end − 1?"""
+    return bool((values >= low).all() and (values < end).all())
+
+
 def is_power(n: int, base: int, exponent: int) -> bool:
     """n = base^exponent? Computed without numbers longer than n, whatever a file holds."""
     if base < 1 or exponent < 0 or (base > 1 and exponent >= int(n).bit_length()):

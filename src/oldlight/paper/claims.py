@@ -299,9 +299,8 @@ def proposition5_long(
     cost = gap(problem)
     played = simulate(problem, cost.solution.policy, K, seed=seed, record=True)
     by_start = cost.solution.value_by_start
-    assert played.states is not None
     assert by_start is not None
-    counts = np.bincount(played.states[:, 0], minlength=2)
+    counts = np.bincount(played.record[0][:, 0], minlength=2)
     full = np.array([solve(ImpairedMDP(mdp.replace(initial=e), ConstantDelay(0))).value for e in np.eye(2)])
     known = np.array([solve(ImpairedMDP(mdp.replace(initial=e), ConstantDelay(d + 1))).value for e in np.eye(2)])
     bound = 0.5 - float(np.sqrt(np.log(1.0 / gamma) / (2 * K)))

@@ -345,14 +345,11 @@ def hidden_only(n_actions: int = 2) -> FunctionPolicy:
 
 
 def _sum_of_roots(problem: ImpairedMDP, policy: Policy, K: int, seed: int) -> float:
-    played = simulate(problem, policy, K, seed=seed, record=True)
-    assert played.states is not None
-    assert played.actions is not None
-    assert played.arrivals is not None
+    states, actions, arrivals = simulate(problem, policy, K, seed=seed, record=True).record
     total = 0.0
     for h in range(problem.horizon - 1):
-        pair = played.states[:, h].astype(np.int64) * problem.n_actions + played.actions[:, h]
-        both = (played.arrivals[:, h] >= 0) & (played.arrivals[:, h + 1] >= 0)
+        pair = states[:, h].astype(np.int64) * problem.n_actions + actions[:, h]
+        both = (arrivals[:, h] >= 0) & (arrivals[:, h + 1] >= 0)
         for one in np.unique(pair):
             here = pair == one
             total += float((1.0 / np.sqrt(np.maximum(np.cumsum(both[here]), 1))).sum())

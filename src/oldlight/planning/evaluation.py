@@ -15,8 +15,7 @@ from __future__ import annotations
 import os
 from collections.abc import Iterator
 from dataclasses import dataclass
-from functools import cache, partial
-from typing import Any, cast
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -24,7 +23,7 @@ from numpy.typing import NDArray
 from oldlight import checks, drawing
 from oldlight.model.channels import ConstantDelay
 from oldlight.model.information import Information, Layout, same_layout
-from oldlight.model.link_information import LinkInformation, PolicyOfNodes
+from oldlight.model.link_information import PolicyOfNodes
 from oldlight.model.policies import (
     BlackoutPolicy,
     MarkovPolicy,
@@ -32,14 +31,12 @@ from oldlight.model.policies import (
     TablePolicy,
     made_for_another,
     not_a_policy,
-    probabilities_at,
 )
 from oldlight.model.problem import ImpairedMDP, checked_problem
 from oldlight.planning.blackout import blackout_values
 from oldlight.planning.delay import DelayModel, Induction, by_start, checked_layout
 from oldlight.planning.group_walk import group_value
-from oldlight.planning.link_walk import on_information, with_wait
-from oldlight.planning.link_walk import walk as walk_nodes
+from oldlight.planning.link_walk import with_wait
 from oldlight.planning.scratch import scratch_folder
 from oldlight.planning.walk import Walk
 from oldlight.random_streams import Seed
@@ -211,6 +208,16 @@ def _of_table(problem: ImpairedMDP, policy: TablePolicy, scratch: str | os.PathL
     return Evaluation(value, True, 0.0, "backward induction", layout.size)
 
 
+class _Waiting:
+    """A policy of `Information` as one of nodes that know how long nothing newer has come (`with_wait`)."""
+
+    def __init__(self, policy: Policy) -> None:
+        self.policy = policy
+
+    def probabilities(self, info: Any) -> Floats:
+        return self.policy.probabilities(Information(info.h, info.t, info.state, info.queue, info.node[1]))
+
+
 def _walked(problem: ImpairedMDP, policy: Policy, max_states: int) -> Evaluation | None:
     """A policy of `Information` behind losses in bursts or with random delays, by the automaton; None where that is too much, or
     where the delay law depends on the process."""
@@ -218,11 +225,7 @@ def _walked(problem: ImpairedMDP, policy: Policy, max_states: int) -> Evaluation
         link = with_wait(problem.automaton)
     except ValueError:
         return None
-
-    def choose(info: LinkInformation) -> Floats:
-        return cast(Floats, on_information(partial(probabilities_at, problem, policy), info))
-
-    found = walk_nodes(problem.mdp, link, cache(choose), initial=problem.initial, max_states=max_states)
+    found = group_value(problem, _Waiting(policy), link=link, max_states=max_states)
     return None if found is None else Evaluation(found[0], True, 0.0, "walk forward", found[1])
 
 

@@ -26,8 +26,8 @@ from oldlight.model.link_policy import LinkPolicy
 from oldlight.model.policies import BlackoutPolicy
 from oldlight.model.problem import ImpairedMDP
 from oldlight.planning.blackout import blackout_policy, blackout_values
+from oldlight.planning.group_walk import group_value
 from oldlight.planning.link_plan import LinkPlan
-from oldlight.planning.link_walk import walk_value
 from oldlight.planning.q_values import earned
 from oldlight.planning.settling import SettledSearch
 from oldlight.planning.solution import PlanOptions, Solution, Work
@@ -109,8 +109,8 @@ def _solution(
     if true_link is not None:
         assert isinstance(policy, LinkPolicy)
         policy.follow(true_link().shifted(problem.actuation), problem)
-        truly = walk_value(problem.mdp, policy.link, policy, initial=problem.initial, max_states=WALK)
-        lower = lower if truly is None else max(lower, truly)
+        truly = group_value(problem, policy, link=policy.link, max_states=WALK)
+        lower = lower if truly is None else max(lower, truly[0])
     upper = lower if plan.exact else max(plan.upper, lower)
     rounding = plan.search.rounding if isinstance(plan.search, SettledSearch) else 0.0
     work = Work(plan.entries + plan.states, plan.seconds, plan.bytes, rounding, scratch=plan.on_disk)
@@ -142,10 +142,11 @@ def _walked_starts(problem: ImpairedMDP, plan: LinkPlan, policy: LinkPolicy | Bl
         return known
     out = np.zeros(problem.n_states)
     for s in np.flatnonzero(problem.initial > 0).tolist():
-        found = walk_value(problem.mdp, policy.link, policy, initial=certain(problem.n_states, s), max_states=WALK)
+        start = certain(problem.n_states, s)
+        found = group_value(problem, policy, link=policy.link, initial=start, max_states=WALK)
         if found is None:
             return None
-        out[s] = found
+        out[s] = found[0]
     return out
 
 

@@ -338,12 +338,8 @@ def _lost(
     else:
         return out, 0.0
     played = simulate(problem, policy, play[0], seed=play[1], record=True)
-    assert played.states is not None
-    assert played.actions is not None
     H, n = len(advantage), len(played.returns)
-    s, a = (
-        np.asarray(x, dtype=np.int64)[:, played.warmup :].T for x in (played.states, played.actions)
-    )  # [h, episode]
+    s, a, _ = (np.asarray(x, dtype=np.int64)[:, played.warmup :].T for x in played.record)  # [h, episode]
     given_up: Any = advantage[np.arange(H)[:, None], s, a]
     for h in range(H):
         out[h] = np.bincount(s[h], given_up[h], minlength=len(out[h])) / n

@@ -86,11 +86,17 @@ class Simulation(drawing.Result):
         return float(1.959963984540054 * self.returns.std(ddof=1) / np.sqrt(n)) if n > 1 else float("inf")
 
     @property
+    def record(self) -> tuple[NDArray[np.int32], NDArray[np.int32], NDArray[np.int32]]:
+        """States, actions and arrivals; refused if they were not recorded."""
+        if self.states is None or self.actions is None or self.arrivals is None:
+            raise ValueError("nothing was recorded; call simulate(..., record=True)")
+        return self.states, self.actions, self.arrivals
+
+    @property
     def revealed(self) -> NDArray[np.int32]:
         """The states the agent knows after the episode: all of them under delay; −1 for lost ones under loss."""
-        if self.states is None or self.arrivals is None:
-            raise ValueError("nothing was recorded; call simulate(..., record=True)")
-        return np.where(self.arrivals == -1, np.int32(-1), self.states)
+        states, _, arrivals = self.record
+        return np.where(arrivals == -1, np.int32(-1), states)
 
     def plot(self, ax: Any = None) -> Any:
         """Draw the histogram of the returns, with their mean; returns the matplotlib axes."""

@@ -19,6 +19,7 @@ from numpy.typing import NDArray
 from oldlight.model.channels.automaton import NOTHING_NEWER, SILENCE, ChannelAutomaton, News
 from oldlight.model.channels.messages import NEVER, SteppedLink
 from oldlight.model.channels.pmfs import running_sums
+from oldlight.model.held_steps import certain
 from oldlight.model.link_information import LinkInformation, PolicyOfNodes
 from oldlight.model.link_policy import LinkPolicy
 from oldlight.model.policies import (
@@ -62,7 +63,7 @@ def check_policy(problem: ImpairedMDP, policy: Policy | MarkovPolicy) -> None:
 def decide(problem: ImpairedMDP, policy: Any, info: LinkInformation) -> Floats:
     """What is done on `info`: what was under way before the start, then what the policy answers, checked."""
     if info.h < problem.actuation:
-        return np.asarray(np.eye(problem.n_actions)[problem.pending[info.h]])
+        return certain(problem.n_actions, problem.pending[info.h])
     return as_probabilities(policy.probabilities(info), problem.n_actions, f"the policy at {tuple(info)}")
 
 

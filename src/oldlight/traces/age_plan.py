@@ -70,9 +70,6 @@ class BeliefPlan(PolicyOfNodes):
     def action(self, info: LinkInformation) -> int:
         return int((self.belief(info) @ self.q[info.h]).argmax())
 
-    def probabilities(self, info: Any) -> Floats:
-        return np.asarray(np.eye(self.n_actions)[self.action(info)])
-
     def fits(self, problem: ImpairedMDP) -> bool:
         sizes = (self.problem.horizon, self.problem.n_states, self.n_actions)
         return sizes == (problem.horizon, problem.n_states, problem.n_actions)

@@ -34,7 +34,8 @@ from oldlight.model.episode import Episode
 from oldlight.model.information import Information, Layout
 from oldlight.model.link_information import LinkInformation, NodeFollower
 from oldlight.model.mdp import TabularMDP
-from oldlight.model.policies import Policy, as_probabilities, not_a_policy
+from oldlight.model.policies import Policy, as_probabilities
+from oldlight.model.policy_check import not_a_policy
 from oldlight.model.problem import ImpairedMDP
 from oldlight.random_streams import Seed, seed_number
 from oldlight.simulation.link_episodes import by_automaton

@@ -349,19 +349,6 @@ def probabilities_at(problem: ImpairedMDP, policy: Policy, info: Information) ->
     return as_probabilities(given, A, f"the policy at {tuple(info)}")
 
 
-def made_for_another(policy: Any, problem: ImpairedMDP) -> ValueError:
-    """The error for a policy whose table does not fit the problem."""
-    return ValueError(f"{policy!r} was made for another problem than {problem!r}: sizes, channel or start differ")
-
-
-def not_a_policy(policy: Any) -> TypeError:
-    """The error for something that cannot be asked what to do."""
-    return TypeError(
-        f"policy is of type {type(policy).__name__}, without probabilities(info); wrap a function of the information state: "
-        "oldlight.FunctionPolicy(choose, n_actions)"
-    )
-
-
 def tabulate(problem: ImpairedMDP, policy: Policy, layout: Layout | None = None) -> TablePolicy:
     """Ask `policy` at every information state of a delayed problem and keep the answers."""
     if isinstance(policy, TablePolicy):

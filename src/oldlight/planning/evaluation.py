@@ -22,16 +22,14 @@ from numpy.typing import NDArray
 
 from oldlight import checks, drawing
 from oldlight.model.channels import ConstantDelay
-from oldlight.model.information import Information, Layout, same_layout
-from oldlight.model.link_information import PolicyOfNodes
+from oldlight.model.information import Information, Layout
 from oldlight.model.policies import (
     BlackoutPolicy,
     MarkovPolicy,
     Policy,
     TablePolicy,
-    made_for_another,
-    not_a_policy,
 )
+from oldlight.model.policy_check import check_made_for
 from oldlight.model.problem import ImpairedMDP, checked_problem
 from oldlight.planning.blackout import blackout_values
 from oldlight.planning.delay import DelayModel, Induction, by_start, checked_layout
@@ -148,8 +146,7 @@ def evaluate(
     Evaluation(1 exact, by walk forward of 181)
     """
     checked_problem(problem, "evaluate")
-    if not isinstance(policy, MarkovPolicy) and not hasattr(policy, "probabilities"):
-        raise not_a_policy(policy)
+    check_made_for(problem, policy)
     checks.whole("max_states", max_states)
     episodes = _to_play(problem, policy) if episodes is None else checks.whole("episodes", episodes, least=2)
     if problem.forever:
@@ -157,8 +154,6 @@ def evaluate(
 
         return evaluate_forever(problem, policy, max_states, episodes, seed)
     if isinstance(policy, MarkovPolicy):
-        if policy.actions.shape != (problem.horizon, problem.n_states) or policy.n_actions != problem.n_actions:
-            raise made_for_another(policy, problem)
         problem = unimpaired(problem)
         policy = TablePolicy(Layout.of(problem), policy.actions.reshape(-1))
     if by_automaton(problem, policy):
@@ -166,13 +161,9 @@ def evaluate(
         if found is None:
             return play(problem, policy, episodes, seed)
         return Evaluation(found[0], True, 0.0, "walk forward", found[1])
-    if isinstance(policy, PolicyOfNodes):
-        raise made_for_another(policy, problem)
     if isinstance(policy, TablePolicy):
         return _of_table(problem, policy, scratch)
     if isinstance(policy, BlackoutPolicy):
-        if not policy.fits(problem):
-            raise made_for_another(policy, problem)
         value = float(problem.initial @ blackout_values(problem, policy))
         return Evaluation(value, True, 0.0, "walk along sequences", policy.sequences.size)
     loss = problem.loss
@@ -193,10 +184,7 @@ def _to_play(problem: ImpairedMDP, policy: Policy | MarkovPolicy) -> int:
 
 def _of_table(problem: ImpairedMDP, policy: TablePolicy, scratch: str | os.PathLike[str] | None) -> Evaluation:
     """A table under delay, by the backward induction that follows it."""
-    layout = policy.layout if problem.arrival_probability is not None else Layout.of(problem)
-    if problem.arrival_probability is not None or not same_layout(policy.layout, layout):
-        raise made_for_another(policy, problem)
-    folder = None if scratch is None else scratch_folder(scratch)
+    layout, folder = policy.layout, None if scratch is None else scratch_folder(scratch)
     if layout.size <= SMALL_TABLE:
         folder = None
     else:

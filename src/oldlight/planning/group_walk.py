@@ -20,8 +20,9 @@ from numpy.typing import NDArray
 from oldlight.model.channels.automaton import NOTHING_NEWER, ChannelAutomaton
 from oldlight.model.information import push
 from oldlight.model.link_information import LinkInformation, PolicyOfNodes
+from oldlight.model.policy_check import check_made_for
 from oldlight.model.problem import ImpairedMDP
-from oldlight.simulation.link_episodes import check_policy, decide, link_of
+from oldlight.simulation.link_episodes import decide, link_of
 
 Floats = NDArray[np.float64]
 WRITTEN_OUT = 128  # states up to which the laws from each state are kept as one matrix
@@ -38,7 +39,7 @@ def group_value(
 ) -> tuple[float, int] | None:
     """The value of `policy` and how many information states it was asked at; None where there are more than `max_states`. link, initial: another
     automaton than that of the policy, another law of the first state than that of the problem."""
-    check_policy(problem, policy)
+    check_made_for(problem, policy)
     link = link_of(problem, policy) if link is None else link
     return _GroupWalk(problem, link, policy, max_states).run(problem.initial if initial is None else initial)
 

@@ -23,14 +23,11 @@ from oldlight.model.held_steps import certain
 from oldlight.model.link_information import LinkInformation, PolicyOfNodes
 from oldlight.model.link_policy import LinkPolicy
 from oldlight.model.policies import (
-    BlackoutPolicy,
     MarkovPolicy,
     Policy,
-    TablePolicy,
     as_probabilities,
-    made_for_another,
-    not_a_policy,
 )
+from oldlight.model.policy_check import check_made_for
 from oldlight.model.problem import ImpairedMDP
 from oldlight.model.stationary_policy import StationaryPolicy
 from oldlight.model.successors import successor_sums
@@ -44,20 +41,6 @@ Ints = NDArray[np.int64]
 def by_automaton(problem: ImpairedMDP, policy: Any) -> bool:
     """Is the policy asked with the nodes of the automaton? Always where there is no delay law, else if it was planned so."""
     return not problem.has_delay_law or (isinstance(policy, PolicyOfNodes) and policy.fits(problem))
-
-
-def check_policy(problem: ImpairedMDP, policy: Policy | MarkovPolicy) -> None:
-    """Refuse what is no policy, and a policy that was made for another problem."""
-    if isinstance(policy, MarkovPolicy):
-        H, S, A = problem.horizon, problem.n_states, problem.n_actions
-        if policy.actions.shape != (H, S) or policy.n_actions != A:
-            raise made_for_another(policy, problem)
-        return
-    if not hasattr(policy, "probabilities"):
-        raise not_a_policy(policy)
-    unfit = isinstance(policy, PolicyOfNodes) and not policy.fits(problem)
-    if unfit or isinstance(policy, TablePolicy | BlackoutPolicy):
-        raise made_for_another(policy, problem)
 
 
 def decide(problem: ImpairedMDP, policy: Any, info: LinkInformation) -> Floats:
@@ -102,7 +85,7 @@ class LinkEpisodes:
     """Plays chunks of episodes of one problem with one policy."""
 
     def __init__(self, problem: ImpairedMDP, policy: Policy | MarkovPolicy) -> None:
-        check_policy(problem, policy)
+        check_made_for(problem, policy)
         self.problem, self.policy = problem, policy
         self.link = link_of(problem, policy)
         self.successors, self.initial = successor_sums(problem.mdp), running_sums(problem.initial)

@@ -13,9 +13,10 @@ import numpy as np
 from oldlight.model.channels.pmfs import running_sums
 from oldlight.model.link_information import LinkInformation
 from oldlight.model.policies import MarkovPolicy, Policy
+from oldlight.model.policy_check import check_made_for
 from oldlight.model.problem import ImpairedMDP
 from oldlight.model.successors import successor_sums
-from oldlight.simulation.link_episodes import LinkDraws, check_policy, decide
+from oldlight.simulation.link_episodes import LinkDraws, decide
 
 
 class LinkWorld:
@@ -34,7 +35,7 @@ class LinkWorld:
 
     def player(self, policy: Policy | MarkovPolicy) -> Any:
         """The policy, if it can be played here."""
-        check_policy(self.problem, policy)
+        check_made_for(self.problem, policy)
         return policy
 
     def play(self, policy: Any, draws: LinkDraws, n: int) -> tuple[Any, ...]:

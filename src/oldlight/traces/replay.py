@@ -32,11 +32,12 @@ from oldlight import checks
 from oldlight.model.channels.pmfs import running_sums
 from oldlight.model.information import Information, Layout
 from oldlight.model.link_information import LinkInformation
-from oldlight.model.policies import BlackoutPolicy, MarkovPolicy, Policy, TablePolicy, not_a_policy, probabilities_at
+from oldlight.model.policies import BlackoutPolicy, MarkovPolicy, Policy, TablePolicy, probabilities_at
+from oldlight.model.policy_check import check_made_for, not_a_policy
 from oldlight.model.problem import ImpairedMDP, checked_problem
 from oldlight.model.successors import likely_successors, successor_sums
 from oldlight.random_streams import Seed, seed_number, stream
-from oldlight.simulation.link_episodes import by_automaton, check_policy, decide
+from oldlight.simulation.link_episodes import by_automaton, decide
 from oldlight.traces.following import NOTHING, View, follow_automaton, follow_deadline, follow_table
 from oldlight.traces.ticks import NEVER, Run, ages_of, runs_of
 from oldlight.traces.trace import Trace
@@ -263,17 +264,15 @@ class Player:
         self.nodes = by_automaton(problem, policy)
         self.view: Callable[[Ints], View]
         if self.nodes:
-            check_policy(problem, policy)
+            check_made_for(problem, policy)
             self.names = problem.automaton.nodes
             oldest, ages = problem.automaton.longest, None
             if problem.channel.begins_before:
                 ages = np.concatenate([ages_of(np.where(run.late > oldest, NEVER, run.late)) for run in runs])
             self.view = lambda begins: follow_automaton(problem.automaton, self.late, ages, begins)
         elif problem.arrival_probability is not None:
-            if isinstance(policy, BlackoutPolicy) and not policy.fits(problem):
-                raise ValueError(
-                    f"{policy!r} was made for another problem than {problem!r}: sizes, channel or start differ"
-                )
+            if isinstance(policy, BlackoutPolicy):
+                check_made_for(problem, policy)
             d = problem.law.constant
             if d is None:
                 raise ValueError(

@@ -62,11 +62,11 @@ def _line(cells: Iterable[str], widths: Iterable[int]) -> str:
 class Result:
     """A result, a dataclass, that writes itself as data: the attributes that `_data` names, all fields if it names none."""
 
-    _data: ClassVar[tuple[str, ...]] = ()
+    _data: ClassVar[str] = ""
 
     def to_dict(self) -> dict[str, Any]:
         """Plain data for JSON, results inside it too; null for a number that is not finite."""
-        names = self._data or [field.name for field in fields(self)]  # type: ignore[arg-type]
+        names = self._data.split() or [field.name for field in fields(self)]  # type: ignore[arg-type]
         return {name: _finite(plain(getattr(self, name))) for name in names}
 
 

@@ -16,8 +16,8 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
+from oldlight.arrays import Floats
 from oldlight.learners.base import Setting, acts_on_nodes, current_policy, has_hook
 from oldlight.learners.loop import learn
 from oldlight.learners.run import LearningRun
@@ -34,7 +34,6 @@ from oldlight.planning.link_walk import reached
 from oldlight.simulation.channel_check import check_channel
 from oldlight.simulation.link_episodes import decide
 
-Floats = NDArray[np.float64]
 EPISODES, BEFORE_STOP = 16, 6
 ROUNDING = 1e-9
 MAX_STATES = 100_000  # information states that are visited

@@ -17,6 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from oldlight import checks, files
+from oldlight.arrays import Ints
 from oldlight.model.link_tables import LinkTables
 from oldlight.model.table_places import RENAMED_MEMBER, places
 
@@ -24,7 +25,6 @@ if TYPE_CHECKING:
     from oldlight.model.channels.automaton import ChannelAutomaton
     from oldlight.model.stationary_policy import StationaryPolicy
 
-Ints = NDArray[np.int64]
 KIND, VERSION = "oldlight.Controller", 1
 ACTIONS, PROBABILITIES, SEQUENCES, NODES, ASKED = "actions", "action_probabilities", "sequences", "nodes", "asked"
 STATIONARY = "stationary"

@@ -30,7 +30,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from oldlight import checks
-from oldlight.control.plan_tables import ACTIONS, ASKED, NODES, PROBABILITIES, SEQUENCES, STATIONARY, Ints, Tables
+from oldlight.arrays import Ints
+from oldlight.control.plan_tables import ACTIONS, ASKED, NODES, PROBABILITIES, SEQUENCES, STATIONARY, Tables
 from oldlight.model.information import Layout
 from oldlight.model.link_information import PolicyOfNodes
 from oldlight.model.mdp import TabularMDP

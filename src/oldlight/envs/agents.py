@@ -16,9 +16,9 @@ from typing import Any, NamedTuple
 import gymnasium as gym
 import numpy as np
 from gymnasium import spaces
-from numpy.typing import NDArray
 
 from oldlight import checks
+from oldlight.arrays import Floats
 from oldlight.control.controller import Controller
 from oldlight.envs.action_link import mixed_process
 from oldlight.envs.drawn_link import LinkPerEpisode
@@ -39,8 +39,6 @@ from oldlight.model.policy_check import not_a_policy
 from oldlight.model.problem import ImpairedMDP
 from oldlight.random_streams import Seed, seed_number
 from oldlight.simulation.link_episodes import by_automaton
-
-Floats = NDArray[np.float64]
 
 
 def information(shown: Mapping[str, Any], time: int) -> Information:

@@ -17,13 +17,13 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from oldlight.arrays import Ints
 from oldlight.envs.action_link import ActionLinks
 from oldlight.model.channels.pmfs import running_sums
 from oldlight.model.problem import ImpairedMDP
 from oldlight.model.successors import successor_sums
 from oldlight.simulation.link_sampler import LinkSampler, ManyLinks
 
-Ints = NDArray[np.int64]
 Mask = NDArray[np.bool_]
 NO_STEP = -(2**31)
 _NO_NEWS: Ints = np.zeros((2, 1), dtype=np.int64)

@@ -19,12 +19,11 @@ import os
 from typing import Any, NoReturn
 
 import numpy as np
-from numpy.typing import NDArray
 
 from oldlight import checks, files
+from oldlight.arrays import Floats
 from oldlight.model.table_size import check_room
 
-Floats = NDArray[np.float64]
 HEADS = ("discount", "values", "states", "actions", "observations", "start", "T", "O", "R")
 
 

@@ -28,6 +28,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from oldlight.arrays import Floats
 from oldlight.checks import TooLarge
 from oldlight.machine import default_limit, format_bytes
 from oldlight.model.channels.delay_law import DelayLaw, is_kept
@@ -35,8 +36,6 @@ from oldlight.model.held_steps import certain
 from oldlight.model.link_information import LinkInformation, check_link, law_of_state
 from oldlight.model.possible import check
 from oldlight.model.problem import ImpairedMDP, checked_problem
-
-Floats = NDArray[np.float64]
 
 
 class Information(NamedTuple):

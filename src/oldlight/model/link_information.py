@@ -8,16 +8,14 @@ from itertools import islice
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
+from oldlight.arrays import Floats
 from oldlight.model.channels.automaton import NOTHING_NEWER, ChannelAutomaton, News
 from oldlight.model.held_steps import certain
 from oldlight.model.mdp import TabularMDP
 
 if TYPE_CHECKING:
     from oldlight.model.problem import ImpairedMDP
-
-Floats = NDArray[np.float64]
 
 
 class LinkInformation(NamedTuple):

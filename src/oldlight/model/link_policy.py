@@ -14,6 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from oldlight import checks, files
+from oldlight.arrays import Floats
 from oldlight.model.age_layers import ROOT, Layers
 from oldlight.model.channels.automaton import ChannelAutomaton, News
 from oldlight.model.held_steps import HeldSteps, certain
@@ -22,7 +23,6 @@ from oldlight.model.link_information import LinkInformation, PolicyOfNodes, ages
 from oldlight.model.link_tables import LinkTables, link_arrays
 from oldlight.model.problem import ImpairedMDP
 
-Floats = NDArray[np.float64]
 KIND = "oldlight.LinkPolicy"
 FINE = 2.0**30  # laws are looked up by their masses in multiples of 1/FINE, and compared to within NEAR
 NEAR = 2.0**-44

@@ -16,12 +16,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from oldlight import checks, files
+from oldlight.arrays import Floats, Ints
 from oldlight.model.age_layers import ROOT as ROOT
 from oldlight.model.channels.automaton import ChannelAutomaton, News
 from oldlight.model.held_steps import HeldSteps
 
-Ints = NDArray[np.int64]
-Floats = NDArray[np.float64]
 SAME = 1e-9  # laws this close are one: the plan's own differ by rounding from those that are met
 
 

@@ -23,11 +23,10 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from oldlight import checks
+from oldlight.arrays import Floats
 from oldlight.model.held_steps import certain
 from oldlight.model.information import Information, Layout, current, decode, encode, settled_late
 from oldlight.model.problem import ImpairedMDP
-
-Floats = NDArray[np.float64]
 
 
 @runtime_checkable

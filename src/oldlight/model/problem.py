@@ -22,17 +22,15 @@ from functools import cached_property
 from typing import Any, Literal, TypeAlias
 
 import numpy as np
-from numpy.typing import NDArray
 
 from oldlight import checks, drawing
+from oldlight.arrays import Floats
 from oldlight.model.channels import Channel, ChannelAutomaton, LossChannel
 from oldlight.model.channels.capped_link import CappedLink, probability_older
 from oldlight.model.channels.delay_law import DelayLaw
 from oldlight.model.channels.endless import TRIES, check_endless, endless
 from oldlight.model.channels.without_law import check_start, no_delay_law
 from oldlight.model.mdp import TabularMDP
-
-Floats = NDArray[np.float64]
 
 
 @dataclass(frozen=True)

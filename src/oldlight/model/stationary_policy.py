@@ -31,7 +31,6 @@ from oldlight.model.link_information import LinkInformation, PolicyOfNodes
 from oldlight.model.link_policy import automaton_arrays, read_automaton
 from oldlight.model.problem import ImpairedMDP
 
-Floats = NDArray[np.float64]
 KIND = "oldlight.StationaryPolicy"
 TIE = 1e-9
 

@@ -24,12 +24,11 @@ from itertools import pairwise
 from typing import Any
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
 from oldlight import checks, machine
+from oldlight.arrays import Floats, Ints
 
-Floats = NDArray[np.float64]
-Ints = NDArray[np.int64]
 NAME = "transitions"
 DENSE_LIMIT = 2**28  # bytes of a dense array that is made of a sparse model on request
 SMALL = 2**26  # bytes of a dense array that is not worth a sparse one

@@ -33,6 +33,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from oldlight import checks
+from oldlight.arrays import Floats
 from oldlight.model.policies import FunctionPolicy, Policy
 from oldlight.model.problem import ImpairedMDP
 from oldlight.paper.bounds import log_term
@@ -41,7 +42,6 @@ from oldlight.planning.delay import DelayModel, Induction, Stage
 from oldlight.random_streams import Seed, seed_number
 from oldlight.simulation import Simulation, simulate
 
-Floats = NDArray[np.float64]
 SHORTEST = 16  # draws from which on errors are taken for normal
 
 

@@ -40,7 +40,7 @@ from __future__ import annotations
 import math
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
 from oldlight import checks
 from oldlight.model.policies import FunctionPolicy, Policy
@@ -48,8 +48,6 @@ from oldlight.model.problem import ImpairedMDP
 from oldlight.paper.claims import Claim
 from oldlight.random_streams import Seed, seed_number
 from oldlight.simulation import simulate
-
-Floats = NDArray[np.float64]
 
 
 def longest_gap(k: int, q: int, theta: float) -> Claim:

@@ -12,14 +12,12 @@ from itertools import product
 from typing import NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
+from oldlight.arrays import Floats
 from oldlight.learners.base import Setting
 from oldlight.learners.optimistic_tables import Estimate, Tables
 from oldlight.model.information import Information
 from oldlight.model.problem import ImpairedMDP
-
-Floats = NDArray[np.float64]
 
 
 class Place(NamedTuple):

@@ -42,17 +42,15 @@ from itertools import accumulate
 from typing import Any, NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
 from oldlight import checks
+from oldlight.arrays import Floats, Ints
 from oldlight.machine import default_limit, format_bytes
 from oldlight.model.information import Information, Layout, beginnings, decode, encode, settled_late
 from oldlight.model.policies import Policy, probabilities_at
 from oldlight.model.problem import ImpairedMDP, checked_problem
 from oldlight.model.successors import all_successors
 
-Floats = NDArray[np.float64]
-Ints = NDArray[np.int64]
 Key = tuple[int, int | None, int, int]  # the first four of a segment
 
 

@@ -18,9 +18,9 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from oldlight import checks, drawing
+from oldlight.arrays import Floats
 from oldlight.model.channels import ConstantDelay
 from oldlight.model.information import Information, Layout
 from oldlight.model.policies import (
@@ -41,7 +41,6 @@ from oldlight.random_streams import Seed
 from oldlight.simulation import simulate
 from oldlight.simulation.link_episodes import by_automaton
 
-Floats = NDArray[np.float64]
 MAX_STATES = 1_000_000
 QUESTIONS = 250_000  # to a policy in Python, for a value that is played
 SMALL_TABLE = 2**22  # information states of which nobody asks whether they fit

@@ -12,15 +12,14 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from oldlight import drawing
+from oldlight.arrays import Floats
 from oldlight.planning.impairments import IMPAIRMENTS
 from oldlight.planning.known_points import KnownPoints
 from oldlight.planning.requirement_result import Requirement, said
 from oldlight.planning.requirement_search import Question, along, last, reaches
 
-Floats = NDArray[np.float64]
 MAP = 0.01  # of the value with full information: how well the values of the map are known
 
 
@@ -72,21 +71,7 @@ class Frontier(drawing.Result):
     plans: int
     reused: int
     seconds: float
-    _data = (
-        "over",
-        "target",
-        "full",
-        "period_ms",
-        "plans",
-        "reused",
-        "seconds",
-        "x",
-        "y",
-        "lower",
-        "upper",
-        "answers",
-        "requirements",
-    )
+    _data = "over target full period_ms plans reused seconds x y lower upper answers requirements"
 
     @property
     def answers(self) -> Floats:

@@ -19,9 +19,9 @@ from functools import cached_property
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from oldlight import checks, drawing
+from oldlight.arrays import Floats
 from oldlight.model.information import current, settled_late
 from oldlight.model.policies import MarkovPolicy, Policy, TablePolicy
 from oldlight.model.problem import ImpairedMDP
@@ -30,8 +30,6 @@ from oldlight.planning import Solution, solve
 from oldlight.planning.evaluation import unimpaired, visits
 from oldlight.planning.heuristics import full_information
 from oldlight.planning.hidden_visits import Measure, hidden_visits, refuse_size
-
-Floats = NDArray[np.float64]
 
 
 def rounding(problem: ImpairedMDP) -> float:
@@ -116,7 +114,7 @@ class Gap(drawing.Result):
     full_policy: MarkovPolicy
     solution: Solution
     max_states: int = 200_000
-    _data = ("problem", "gap", "relative", "full", "impaired", "solution")
+    _data = "problem gap relative full impaired solution"
 
     @property
     def gap(self) -> float:

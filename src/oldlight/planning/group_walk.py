@@ -15,8 +15,8 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
+from oldlight.arrays import Floats
 from oldlight.model.channels.automaton import NOTHING_NEWER, ChannelAutomaton
 from oldlight.model.information import push
 from oldlight.model.link_information import LinkInformation, PolicyOfNodes
@@ -24,7 +24,6 @@ from oldlight.model.policy_check import check_made_for
 from oldlight.model.problem import ImpairedMDP
 from oldlight.simulation.link_episodes import decide, link_of
 
-Floats = NDArray[np.float64]
 WRITTEN_OUT = 128  # states up to which the laws from each state are kept as one matrix
 Key = tuple[int, int, tuple[int, ...]]  # (number of the node, t or −1, queue)
 

@@ -18,15 +18,14 @@ from collections.abc import Iterable, Iterator
 from typing import NoReturn
 
 import numpy as np
-from numpy.typing import NDArray
 
+from oldlight.arrays import Floats
 from oldlight.checks import TooLarge
 from oldlight.model.held_steps import certain
 from oldlight.model.information import Information
 from oldlight.model.policies import MarkovPolicy
 from oldlight.model.problem import ImpairedMDP
 
-Floats = NDArray[np.float64]
 Measure = dict[Information, float]
 Stay = tuple[
     int, int, Floats

@@ -12,12 +12,10 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from oldlight import checks
+from oldlight.arrays import Floats
 from oldlight.model.mdp import TabularMDP
-
-Floats = NDArray[np.float64]
 
 
 def held(mdp: TabularMDP, n: int) -> TabularMDP:

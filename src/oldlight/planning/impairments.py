@@ -31,12 +31,11 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from oldlight import checks
+from oldlight.arrays import Floats
 from oldlight.model.channels import BurstyLoss, Channel, ConstantDelay, HiddenLink, Loss, Lossy, PacketChannel, Periodic
 
-Floats = NDArray[np.float64]
 BLACKOUT_PROBABILITY = 0.05
 CONTROL = "control_period"
 MOST_SCANNED = 64  # control periods that are tried if nothing is said

@@ -28,6 +28,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from oldlight import checks
+from oldlight.arrays import Floats, Ints
 from oldlight.model.channels.automaton import NOTHING_NEWER
 from oldlight.model.channels.capped_link import capped
 from oldlight.model.information import Information, advance, current, encode, moves, newest, push
@@ -44,8 +45,6 @@ from oldlight.planning.solution import PlanOptions, Solution, Work
 from oldlight.progress import progress_bar
 from oldlight.simulation import simulate
 
-Floats = NDArray[np.float64]
-Ints = NDArray[np.int64]
 LARGEST = 2**24  # numbers in the laws of one piece of the work
 TIE = 1e-12  # actions whose values differ by less, in relation to them, are equal: the first is taken
 MOVES = 10**7  # from one information state to another, up to which the best rung is improved

@@ -16,8 +16,8 @@ from functools import cached_property, partial
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
+from oldlight.arrays import Floats
 from oldlight.model.channels.automaton import ChannelAutomaton
 from oldlight.model.channels.hidden import merging_error
 from oldlight.model.held_steps import certain
@@ -33,7 +33,6 @@ from oldlight.planning.settling import SettledSearch
 from oldlight.planning.solution import PlanOptions, Solution, Work
 from oldlight.progress import progress_bar
 
-Floats = NDArray[np.float64]
 SEQUENCES = 2**25  # actions of a table of sequences
 WALK = 20_000  # information states up to which values of a plan's policy are walked
 STARTS = 2_000  # first states that are walked one by one

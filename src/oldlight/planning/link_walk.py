@@ -10,14 +10,11 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 
 import numpy as np
-from numpy.typing import NDArray
 
+from oldlight.arrays import Floats
 from oldlight.model.channels.automaton import NOTHING_NEWER, ChannelAutomaton, Tick
 from oldlight.model.link_information import LinkInformation, law_of_state
 from oldlight.model.mdp import TabularMDP
-
-Floats = NDArray[np.float64]
-
 
 Choice = Callable[[LinkInformation], "int | Floats"]  # an action, or the probability of each
 

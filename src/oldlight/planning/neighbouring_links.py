@@ -19,7 +19,6 @@ from collections.abc import Iterator
 from typing import NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
 from oldlight.model.channels import (
     BurstyLoss,
@@ -36,7 +35,6 @@ from oldlight.model.channels.later_link import LaterLink
 from oldlight.model.channels.losses import LossChannel
 from oldlight.planning.impairments import link_of
 
-Floats = NDArray[np.float64]
 POINT = 0.01  # a percentage point
 
 

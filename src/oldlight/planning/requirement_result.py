@@ -47,7 +47,7 @@ class Point(drawing.Result):
     channel: Channel
     reaches: bool | None
     how: str
-    _data = ("level", "lower", "upper", "reaches", "how", "channel")
+    _data = "level lower upper reaches how channel"
 
     @property
     def value(self) -> float:
@@ -149,25 +149,8 @@ class Requirement(drawing.Result):
     seconds: float = 0.0
     held: bool = False
     _data = (
-        "over",
-        "target",
-        "share",
-        "full",
-        "answer",
-        "answer_text",
-        "status",
-        "undecided",
-        "reentries",
-        "monotone",
-        "why",
-        "at",
-        "period_ms",
-        "plans",
-        "reused",
-        "seconds",
-        "reached",
-        "failed",
-        "points",
+        "over target share full answer answer_text status undecided reentries monotone why at period_ms "
+        "plans reused seconds reached failed points"
     )
 
     @property

@@ -20,9 +20,9 @@ from functools import cache, partial
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from oldlight import checks, drawing
+from oldlight.arrays import Floats
 from oldlight.checks import TooLarge
 from oldlight.model.information import current
 from oldlight.model.link_information import law_of_state
@@ -37,7 +37,6 @@ from oldlight.random_streams import Seed
 from oldlight.simulation import simulate
 from oldlight.simulation.link_episodes import by_automaton, decide, link_of
 
-Floats = NDArray[np.float64]
 SHOWN = 3  # states and steps in the printed table
 
 
@@ -127,7 +126,7 @@ class Sensitivity(drawing.Result):
     lost: Floats
     half_width: float
     notes: tuple[str, ...] = ()
-    _data = ("problem", "value", "full", "gap", "exact", "half_width", "lost", "by_step", "by_state", "notes", "prices")
+    _data = "problem value full gap exact half_width lost by_step by_state notes prices"
 
     @property
     def value(self) -> float:

@@ -8,16 +8,12 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any, NamedTuple
 
-import numpy as np
-from numpy.typing import NDArray
-
 from oldlight import drawing
+from oldlight.arrays import Floats
 from oldlight.model.link_information import LinkInformation, check_endless_info, check_link
 from oldlight.model.policies import Policy
 from oldlight.model.possible import check
 from oldlight.model.problem import ImpairedMDP
-
-Floats = NDArray[np.float64]
 
 
 class PlanOptions(NamedTuple):
@@ -115,18 +111,7 @@ class Solution(drawing.Result):
     _q: Callable[[Any], Floats]
     depth: int | None = None
     lower_certified: bool = True
-    _data = (
-        "problem",
-        "value",
-        "lower",
-        "upper",
-        "exact",
-        "lower_certified",
-        "depth",
-        "value_by_start",
-        "policy",
-        "work",
-    )
+    _data = "problem value lower upper exact lower_certified depth value_by_start policy work"
 
     @cached_property
     def value_by_start(self) -> Floats | None:

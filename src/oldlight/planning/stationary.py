@@ -20,6 +20,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from oldlight.arrays import Floats
 from oldlight.checks import TooLarge
 from oldlight.machine import default_limit, format_bytes
 from oldlight.model.channels.automaton import ChannelAutomaton
@@ -36,7 +37,6 @@ from oldlight.planning.stationary_tables import EndlessPlant, EndlessTables
 from oldlight.planning.stationary_walk import END, PolicyChain, chain_value, silence
 from oldlight.progress import progress_bar
 
-Floats = NDArray[np.float64]
 FINE, COARSE = 1e-9, 1e-6  # of the scale: what a tolerance of 0 means for tables alone, and where more is needed
 DEEPER = 2**19  # entries up to which deeper tables are tried
 FURTHER = 4  # ages beyond the depth that a policy counts along behind delays that only grow

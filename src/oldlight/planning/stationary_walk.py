@@ -23,13 +23,13 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from oldlight.arrays import Floats
 from oldlight.model.channels.automaton import NOTHING_NEWER, ChannelAutomaton
 from oldlight.model.held_steps import certain
 from oldlight.model.link_information import LinkInformation
 from oldlight.model.mdp import TabularMDP
 from oldlight.planning.stationary_tables import Extrapolation, strong_classes
 
-Floats = NDArray[np.float64]
 DIRECT = 2_000  # states up to which the chain is solved at once
 SWEEPS = 5_000
 END = "end"

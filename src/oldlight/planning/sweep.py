@@ -7,15 +7,13 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from oldlight import checks, drawing
+from oldlight.arrays import Floats
 from oldlight.model.channels import ConstantDelay, Loss
 from oldlight.model.mdp import TabularMDP
 from oldlight.model.problem import GivenChannel, ImpairedMDP, Start
 from oldlight.planning.gap import Gap, gap, value_lost
-
-Floats = NDArray[np.float64]
 
 
 @dataclass(frozen=True, eq=False)
@@ -47,7 +45,7 @@ class Sweep(drawing.Result):
     labels: list[Any]
     gaps: list[Gap]
     period_ms: float | None = None
-    _data = ("name", "period_ms", "rows")
+    _data = "name period_ms rows"
 
     @property
     def gap(self) -> Floats:

@@ -26,8 +26,8 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from oldlight import checks
+from oldlight.arrays import Floats
 
-Floats = NDArray[np.float64]
 Numbers = Sequence[float] | NDArray[Any]
 Rows = ArrayLike
 DASHES = ("solid", "broken", "dotted", "dash-dot")

@@ -22,15 +22,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from oldlight import checks, drawing
+from oldlight.arrays import Floats, Ints
 from oldlight.machine import thread_count
 from oldlight.model.policies import MarkovPolicy, Policy
 from oldlight.model.problem import ImpairedMDP, checked_problem
 from oldlight.random_streams import Seed, seed_number
 from oldlight.simulation.simulated_bytes import CHUNK, refuse_size
 from oldlight.simulation.world import Player, Room, World
-
-Floats = NDArray[np.float64]
-Ints = NDArray[np.int64]
 
 
 @dataclass(frozen=True, eq=False)
@@ -70,7 +68,7 @@ class Simulation(drawing.Result):
     states: NDArray[np.int32] | None = None
     actions: NDArray[np.int32] | None = None
     arrivals: NDArray[np.int32] | None = None
-    _data = ("mean", "half_width", "returns", "mean_reward", "ages", "warmup", "states", "actions", "arrivals")
+    _data = "mean half_width returns mean_reward ages warmup states actions arrivals"
 
     lead = checks.renamed_property("lead", "warmup")
 

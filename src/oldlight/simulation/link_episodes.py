@@ -16,6 +16,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from oldlight.arrays import Floats, Ints
 from oldlight.model.channels.automaton import NOTHING_NEWER, SILENCE, ChannelAutomaton, News
 from oldlight.model.channels.messages import NEVER, SteppedLink
 from oldlight.model.channels.pmfs import running_sums
@@ -33,9 +34,6 @@ from oldlight.model.stationary_policy import StationaryPolicy
 from oldlight.model.successors import successor_sums
 from oldlight.random_streams import stream
 from oldlight.simulation.world import CHUNK
-
-Floats = NDArray[np.float64]
-Ints = NDArray[np.int64]
 
 
 def by_automaton(problem: ImpairedMDP, policy: Any) -> bool:

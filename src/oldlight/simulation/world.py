@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from oldlight.arrays import Floats, Ints
 from oldlight.model.channels.pmfs import running_sums
 from oldlight.model.information import Information, Layout
 from oldlight.model.link_information import PolicyOfNodes
@@ -24,9 +25,6 @@ from oldlight.model.successors import successor_sums
 from oldlight.random_streams import stream
 from oldlight.simulation.asked import ask_at_once
 from oldlight.simulation.simulated_bytes import CHUNK as CHUNK
-
-Floats = NDArray[np.float64]
-Ints = NDArray[np.int64]
 
 
 @dataclass(frozen=True, eq=False)

@@ -27,9 +27,9 @@ from multiprocessing.connection import wait
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from oldlight import checks, drawing
+from oldlight.arrays import Floats
 from oldlight.control import Controller
 from oldlight.control.plan_tables import ASKED
 from oldlight.model.channels import Channel
@@ -45,7 +45,6 @@ from oldlight.traces import Fit, Trace
 from oldlight.traces.replay import Replay, replay
 from oldlight.workers import Worker, stop
 
-Floats = NDArray[np.float64]
 ROLES = (RELAY, CONTROLLER, PLANT)
 START = 20.0  # seconds for the processes to begin
 REPLAYED = 2_000  # episodes of the replay beside a recording as it came

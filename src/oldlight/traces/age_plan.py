@@ -11,8 +11,8 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
+from oldlight.arrays import Floats
 from oldlight.model.held_steps import certain
 from oldlight.model.link_information import LinkInformation, PolicyOfNodes
 from oldlight.model.mdp import TabularMDP
@@ -21,7 +21,6 @@ from oldlight.planning.link_plan import distinct_actions
 from oldlight.planning.link_solution import solve_within
 from oldlight.planning.solution import Solution
 
-Floats = NDArray[np.float64]
 ENTRIES = 5_000  # of a table at one time and node
 REMEMBERED = 200_000  # beliefs
 

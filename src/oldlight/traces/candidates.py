@@ -25,9 +25,9 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import NDArray
 
 from oldlight import drawing
+from oldlight.arrays import Floats, Ints
 from oldlight.model.channels import (
     AgeChain,
     BurstyLoss,
@@ -42,8 +42,6 @@ from oldlight.model.channels.automaton import hazards, tail
 from oldlight.traces.counted import AgeCounts, kernel_of, transitions
 from oldlight.traces.ticks import NEVER, ages_of
 
-Floats = NDArray[np.float64]
-Ints = NDArray[np.int64]
 FOLDS = 10
 RARE = 0.01  # share of the ticks that a recommended model may say cannot be, if it is not the best
 SLIP = 0.01

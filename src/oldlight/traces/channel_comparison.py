@@ -26,6 +26,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from oldlight import checks
+from oldlight.arrays import Floats
 from oldlight.model.channels import Channel
 from oldlight.model.mdp import TabularMDP
 from oldlight.model.problem import ImpairedMDP
@@ -41,7 +42,6 @@ from oldlight.traces.replay import CHUNK, Player, interval, recorded, starting_p
 from oldlight.traces.ticks import NEVER, Run
 from oldlight.traces.trace import Trace, read_trace
 
-Floats = NDArray[np.float64]
 Link = Channel | str | Mapping[str, Any] | Trace | os.PathLike[str]
 NORMAL = 1.959963984540054
 

@@ -5,15 +5,14 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from numpy.typing import NDArray
 
+from oldlight.arrays import Floats
 from oldlight.model.channels import Channel
 from oldlight.traces.counted import WEIGHT
 
 if TYPE_CHECKING:
     from oldlight.traces.fit import Fit
 
-Floats = NDArray[np.float64]
 CHAIN = "age chain"
 
 

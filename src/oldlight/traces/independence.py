@@ -20,8 +20,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from oldlight import drawing
-
-Floats = NDArray[np.float64]
+from oldlight.arrays import Floats
 
 
 @dataclass(frozen=True)

@@ -6,11 +6,9 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from oldlight import drawing
-
-Floats = NDArray[np.float64]
+from oldlight.arrays import Floats
 
 
 @dataclass(frozen=True)
@@ -24,7 +22,7 @@ class LinkRow(drawing.Result):
     high: float
     by: str  # "plan" or "recording"
     full: float
-    _data = ("name", "link", "value", "low", "high", "by", "full", "price", "price_share")
+    _data = "name link value low high by full price price_share"
 
     @property
     def price(self) -> float:
@@ -82,18 +80,7 @@ class ChannelComparison(drawing.Result):
     period_ms: float | None
     episodes: int
     notes: tuple[str, ...] = ()
-    _data = (
-        "rows",
-        "full",
-        "period_ms",
-        "episodes",
-        "verdict",
-        "earned",
-        "earned_half_width",
-        "loss",
-        "loss_half_width",
-        "notes",
-    )
+    _data = "rows full period_ms episodes verdict earned earned_half_width loss loss_half_width notes"
 
     @property
     def names(self) -> list[str]:

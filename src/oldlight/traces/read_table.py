@@ -20,10 +20,10 @@ from pathlib import Path
 
 import numpy as np
 
+from oldlight.arrays import Floats
 from oldlight.traces.measured import (
     LOST,
     UNITS,
-    Floats,
     Measured,
     by_number,
     calendar_unit,

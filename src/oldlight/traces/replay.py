@@ -29,6 +29,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from oldlight import checks
+from oldlight.arrays import Floats, Ints
 from oldlight.model.channels.pmfs import running_sums
 from oldlight.model.information import Information, Layout
 from oldlight.model.link_information import LinkInformation
@@ -42,8 +43,6 @@ from oldlight.traces.following import NOTHING, View, follow_automaton, follow_de
 from oldlight.traces.ticks import NEVER, Run, ages_of, runs_of
 from oldlight.traces.trace import Trace
 
-Floats = NDArray[np.float64]
-Ints = NDArray[np.int64]
 EPISODES = 20_000
 BLOCKS = 8
 CHUNK = 20_000  # episodes at once

@@ -9,7 +9,8 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from oldlight import checks
-from oldlight.model.channels.automaton import NOTHING_NEWER, SILENCE, ChannelAutomaton, Floats, Ints, News, Tick
+from oldlight.arrays import Floats, Ints
+from oldlight.model.channels.automaton import NOTHING_NEWER, SILENCE, ChannelAutomaton, News, Tick
 from oldlight.model.channels.messages import AgeLink
 from oldlight.model.channels.pmfs import drawn, pmf_of, written
 

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import copy
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from functools import cache, partial
 from pathlib import Path
 from typing import Any
@@ -222,23 +222,23 @@ def _episodes(problem: ImpairedMDP, count: int) -> list[Episode]:
 
 def _reached(policy: Policy, problem: ImpairedMDP) -> Iterator[Information]:
     """Every information state where the policy's own actions can lead."""
-    for found in visits(problem, FunctionPolicy(policy.probabilities, problem.n_actions), MAX_STATES):
-        if found is None:
-            raise ValueError(
-                f"{problem!r} has more than {MAX_STATES:,} information states to visit; check on a smaller problem"
-            )
-        yield from found
+    yield from _each(problem, visits(problem, FunctionPolicy(policy.probabilities, problem.n_actions), MAX_STATES))
 
 
 def _reached_nodes(policy: Policy, problem: ImpairedMDP) -> Iterator[Any]:
     """The same where the policy is asked with the nodes of the link's automaton."""
     choose = cache(partial(decide, problem, policy))
-    for found in reached(problem.mdp, problem.automaton, choose, initial=problem.initial, max_states=MAX_STATES):
-        if found is None:
+    found = reached(problem.mdp, problem.automaton, choose, initial=problem.initial, max_states=MAX_STATES)
+    yield from (info for info in _each(problem, found) if info.h >= problem.actuation)
+
+
+def _each(problem: ImpairedMDP, found: Iterable[Mapping[Any, float] | None]) -> Iterator[Any]:
+    for at in found:
+        if at is None:
             raise ValueError(
                 f"{problem!r} has more than {MAX_STATES:,} information states to visit; check on a smaller problem"
             )
-        yield from (info for info in found if info.h >= problem.actuation)
+        yield from at
 
 
 def _probabilities(answer: Any, n_actions: int, where: str) -> Floats:

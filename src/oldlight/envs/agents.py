@@ -92,10 +92,8 @@ class _Stage:
             self.problem = _table(env) if problem is None else problem
             H = self.problem.horizon
             pending, lossy = _late_actions(env)
-            every: dict[str, Any] = {
-                "horizon": H,
-                "queue": H + len(pending),
-            }  # a policy of the table needs all actions since
+            # a policy of the table needs all actions since
+            every: dict[str, Any] = {"horizon": H, "queue": H + len(pending)}
             every |= {"actuation": len(pending), "pending": pending}
             inside: gym.Env[Any, Any] = FixedLength(env.env.env if isinstance(env.env, ImpairedAction) else env.env, H)
             if lossy is not None:  # its delay is among the pending actions

@@ -49,9 +49,8 @@ class BatchSimulator:
         self.past = np.zeros((4, problem.warmup + H + 1 + problem.actuation, n), dtype=np.int32)
         self.agent = np.zeros((9, n), dtype=np.int64)
         self._streams = np.zeros((3, n), dtype=np.uint64)
-        self._chosen = (
-            None if actions is None else np.zeros_like(self.past[:2])
-        )  # what was chosen, and when what is done was chosen, by step
+        # what was chosen, and when what is done was chosen, by step
+        self._chosen = None if actions is None else np.zeros_like(self.past[:2])
 
     def _law(self) -> tuple[tuple[Any, ...], NDArray[np.float64], None]:
         """A delay law for the compiled loop, without the actuation delay: here actions really are late."""

@@ -73,9 +73,8 @@ class ImpairedAction(gym.Wrapper[Any, Any, Any, Any], RecordConstructorArgs):
         space = env.action_space
         self.default = first_action(space) if default is None else fitted(space, as_action(space, default), "default")
         self.horizon = longest_episode(env) if horizon is None else checks.whole("horizon", horizon, least=1)
-        self.action_channel = channel_of(
-            channel
-        )  # not `channel`: that is what the wrapper of the observations is given (envs/outside.py)
+        # not `channel`: that is what the wrapper of the observations is given (envs/outside.py)
+        self.action_channel = channel_of(channel)
         self._link = ActionLink(self.action_channel, self.horizon, holds=missing == "hold", default=self.default)
         self._rng: np.random.Generator | None = None
 

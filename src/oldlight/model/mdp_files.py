@@ -21,10 +21,8 @@ if TYPE_CHECKING:
     from oldlight.model.mdp import TabularMDP
 
 Process = TypeVar("Process", bound="TabularMDP")
-VERSIONS = {
-    False: 1,
-    True: 2,
-}  # by `sparse`: an oldlight that knows dense ones alone refuses a sparse one by its version
+# by `sparse`: an oldlight that knows dense ones alone refuses a sparse one by its version
+VERSIONS = {False: 1, True: 2}
 
 
 def save(mdp: TabularMDP, parts: dict[str, Any], path: str | os.PathLike[str]) -> Path:

@@ -203,9 +203,8 @@ def _loss(problem: ImpairedMDP, played: Simulation, K: int, gamma: float, iota: 
     P, R, rates = problem.mdp.transitions, problem.mdp.rewards, problem.arrival_probability
     assert rates is not None
     states, actions = played.revealed.astype(np.int64), played.record[1].astype(np.int64)
-    sides = 1.0 - 2.0 * (
-        (np.arange(2**S)[None, :] >> np.arange(S)[:, None]) & 1
-    )  # TV: half of the best choice of signs
+    # TV: half of the best choice of signs
+    sides = 1.0 - 2.0 * ((np.arange(2**S)[None, :] >> np.arange(S)[:, None]) & 1)
     for h in range(H):
         arrived = (states[:, h] >= 0).astype(np.int64)
         truth = np.array([1.0 - rates[h], rates[h]])

@@ -147,10 +147,8 @@ def loss_q(
     """
     H, S = R.shape[:2]
     beliefs, past = [np.concatenate([initial[None], np.eye(S)])], [np.zeros(1 + S)]
-    after, earned = (
-        [],
-        [],
-    )  # [τ, a, s2], [τ, a]: the belief of the next state, and what the steps of τ and a have earned
+    # [τ, a, s2], [τ, a]: the belief of the next state, and what the steps of τ and a have earned
+    after, earned = [], []
     for h in range(H):
         rows = P[min(h, len(P) - 1)]
         after.append(np.einsum("is,sat->iat", beliefs[h], rows))

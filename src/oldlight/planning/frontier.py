@@ -173,6 +173,3 @@ def _levels_of_y(asked: Question, found: list[Requirement], count: int) -> Float
 
 def _thinned(grid: Floats, count: int) -> Floats:
     return np.asarray(grid[np.unique(np.linspace(0, len(grid) - 1, min(count, len(grid))).round().astype(int))])
-
-
-__all__ = ["Frontier", "frontier"]

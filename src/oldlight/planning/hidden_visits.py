@@ -27,9 +27,8 @@ from oldlight.model.policies import MarkovPolicy
 from oldlight.model.problem import ImpairedMDP
 
 Measure = dict[Information, float]
-Stay = tuple[
-    int, int, Floats
-]  # a time h, the wait then, and for each first action the probability of still knowing only t
+# a time h, the wait then, and for each first action the probability of still knowing only t
+Stay = tuple[int, int, Floats]
 Seen = tuple[int | None, int | None]  # t and s_t; None before anything is seen
 
 

@@ -65,6 +65,3 @@ def _block(mdp: TabularMDP, begin: int, end: int) -> tuple[Any, Floats]:
         R = mdp.rewards[h] + np.stack([step @ R[:, a] for a, step in enumerate(steps)], axis=1)
     P = [each / each.sum(axis=1)[:, None] for each in P]
     return (P if mdp.sparse else np.stack(P, axis=1)), R
-
-
-__all__ = ["held"]

@@ -218,6 +218,3 @@ def levels_of(name: str, horizon: int, at: Mapping[str, float], step: float | No
     if name == CONTROL and step is None and end > MOST_SCANNED:
         return np.asarray(np.unique(np.geomspace(first, end, MOST_SCANNED).round()), dtype=np.float64)
     return np.asarray(first + by * np.arange(int((end - first) / by + 1e-9) + 1)).round(9)
-
-
-__all__ = ["IMPAIRMENTS", "Impairment", "falls", "in_steps", "levels_of", "link_of"]

@@ -67,9 +67,8 @@ class Rung:
         self.model = DelayModel(self.shorter, layout)
         self.stages: list[Stage] = []
         first = Induction(self.model, kept=self.stages, scratch=folder).run()
-        before = push_uniform(
-            problem, problem.warmup - self.shorter.warmup
-        )  # the law of the capped problem's first state
+        # the law of the capped problem's first state
+        before = push_uniform(problem, problem.warmup - self.shorter.warmup)
         self.upper = float(before @ by_start(self.shorter, first))
 
     def q(self, info: Information) -> Floats:

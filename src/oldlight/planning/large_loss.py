@@ -38,9 +38,8 @@ def too_many_corners(problem: ImpairedMDP) -> bool:
     if not problem.loss.independent or problem.law.constant is None:
         return False
     corners = problem.horizon * problem.n_states * problem.n_actions ** min(problem.law.constant, problem.horizon)
-    alone = (
-        problem.law.constant == 0
-    )  # with a delay the search that goes where the policy goes has few of them to look at
+    # with a delay the search that goes where the policy goes has few of them to look at
+    alone = problem.law.constant == 0
     return bool((alone and corners > LARGE) or corners * problem.n_states**2 * problem.n_actions > HEAVY)
 
 

@@ -180,6 +180,3 @@ class QValues:
             out[np.arange(problem.n_actions) != problem.pending[h]] = -np.inf
         queue = known.queue[max(len(known.queue) - self.places.depth, 0) :]
         return out - earned(problem, b, h - len(queue), queue)
-
-
-__all__ = ["planned_by_automaton", "solve_link"]

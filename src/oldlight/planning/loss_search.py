@@ -45,6 +45,3 @@ class LossSearch:
     def visit(self, h: int, laws: Floats) -> Floats:
         """(lower, upper, action) where the law of s_h is laws[i]."""
         return self._search.laws(h, laws)
-
-
-__all__ = ["LossSearch"]

@@ -162,6 +162,3 @@ def jittery(channel: Channel) -> Channel | None:
         case PacketChannel() if channel.delays[0] == 0:
             return PacketChannel(np.convolve(channel.delays, np.full(3, 1 / 3))[1:], lost=channel.lost)
     return None
-
-
-__all__ = ["Neighbour", "earlier", "later", "lossier", "neighbours"]

@@ -256,6 +256,3 @@ class Requirement(drawing.Result):
 
     def __repr__(self) -> str:
         return f"Requirement({self.over}: {self._answer()}; {self.status}, target {self.target:.6g})"
-
-
-__all__ = ["Point", "Requirement", "said"]

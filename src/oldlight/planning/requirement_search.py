@@ -239,6 +239,3 @@ def _result(
         [(a, b) for a, b in again], points, monotone, why, fixed, asked.period_ms, *work,
         held=asked.names[len(before)] == CONTROL and not asked.by_period,
     )  # fmt: skip
-
-
-__all__ = ["PlantAt", "Question", "along", "last", "reaches"]

@@ -370,6 +370,3 @@ def _occupied(
             yield None
             return
         yield [(p, current(problem, info), probabilities_at(problem, policy, info)) for info, p in seen.items()]
-
-
-__all__ = ["Price", "Sensitivity", "sensitivity"]

@@ -193,6 +193,3 @@ class SettledSearch(AgeSearch):
 def _writable(laws: Floats) -> Floats:
     """One kind of array, whoever asks: the kernels would be compiled once more for one that cannot be written."""
     return np.require(laws, requirements=["C", "W"])
-
-
-__all__ = ["SettledSearch", "Stopped"]

@@ -33,9 +33,8 @@ from oldlight.planning.stationary_tables import Extrapolation, strong_classes
 DIRECT = 2_000  # states up to which the chain is solved at once
 SWEEPS = 5_000
 END = "end"
-Choice = Callable[
-    [LinkInformation, int], Any
-]  # (what is known, ticks since anything newer) -> (action, probability) pairs
+# (what is known, ticks since anything newer) -> (action, probability) pairs
+Choice = Callable[[LinkInformation, int], Any]
 
 
 @dataclass

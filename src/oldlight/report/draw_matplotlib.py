@@ -101,9 +101,8 @@ def inline_svg(svg: bytes, name: str) -> str:
     text = re.sub(r'<g id="patch_1">.*?</g>', "", text, count=1, flags=re.S)  # the figure's white ground is drawn first
     text = re.sub(r'\bid="([^"]+)"', rf'id="{name}-\1"', text)
     text = re.sub(r'(href="|url\()#', rf"\1#{name}-", text)
-    text = text.replace(
-        "*{stroke-linejoin", f"#{name} *{{stroke-linejoin"
-    )  # a style in a page holds for the whole page
+    # a style in a page holds for the whole page
+    text = text.replace("*{stroke-linejoin", f"#{name} *{{stroke-linejoin")
     return text.replace("<svg ", f'<svg id="{name}" focusable="false" ', 1).strip()
 
 

@@ -31,6 +31,11 @@ from oldlight.simulation.simulated_bytes import CHUNK, refuse_size
 from oldlight.simulation.world import Player, Room, World
 
 
+def half_width(values: Floats) -> float:
+    """Half of the 95% interval of the mean of independent values."""
+    return float(1.959963984540054 * values.std(ddof=1) / np.sqrt(len(values))) if len(values) > 1 else float("inf")
+
+
 @dataclass(frozen=True, eq=False)
 class Simulation(drawing.Result):
     """Played episodes.
@@ -80,8 +85,7 @@ class Simulation(drawing.Result):
     @property
     def half_width(self) -> float:
         """Half of a 95% confidence interval of the mean return."""
-        n = len(self.returns)
-        return float(1.959963984540054 * self.returns.std(ddof=1) / np.sqrt(n)) if n > 1 else float("inf")
+        return half_width(self.returns)
 
     @property
     def record(self) -> tuple[NDArray[np.int32], NDArray[np.int32], NDArray[np.int32]]:

@@ -160,9 +160,8 @@ class World:
             if H == 1:  # one row means that nothing is lost: two say which
                 lost = np.concatenate([lost, lost])
         asks = player is None or player.mode in (self.kernels.PROBABILITIES, self.kernels.GIVEN)
-        rows = (
-            problem.warmup + H if asks else problem.warmup
-        )  # of a policy that does not randomise only the steps before step 0
+        # of a policy that does not randomise only the steps before step 0
+        rows = problem.warmup + H if asks else problem.warmup
         action = action_rng.random(out=room.action[:rows]) if rows else np.zeros((1, 1))
         return Draws(state, link, action, lost)
 

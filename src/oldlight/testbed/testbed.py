@@ -37,6 +37,7 @@ from oldlight.model.policies import Policy
 from oldlight.model.problem import ImpairedMDP, checked_problem
 from oldlight.planning.evaluation import Evaluation, evaluate
 from oldlight.random_streams import Seed, seed_number
+from oldlight.simulation.episodes import half_width
 from oldlight.simulation.link_sampler import LinkSampler
 from oldlight.testbed.processes import IN_STEP, IN_TIME
 from oldlight.testbed.recorded import recorded
@@ -110,7 +111,7 @@ class TestbedResult:
     @property
     def half_width(self) -> float:
         """Half of a 95% confidence interval of the mean return."""
-        return float(1.959963984540054 * self.returns.std(ddof=1) / np.sqrt(len(self.returns)))
+        return half_width(self.returns)
 
     @property
     def agrees(self) -> bool | None:
@@ -394,6 +395,3 @@ def _child(pipe: Any, role: str, setup: Setup) -> None:
 def _tell(pipe: Any, kind: str, what: str) -> None:
     with suppress(OSError):  # nobody may be there any more
         pipe.send((kind, what))
-
-
-__all__ = ["TestbedResult", "run_testbed"]

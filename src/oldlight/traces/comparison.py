@@ -336,6 +336,3 @@ def _plan(name: str, problem: ImpairedMDP, tables: ImpairedMDP, seconds: float) 
 
 def _narrow(found: Any) -> bool:
     return bool(found.upper - found.lower <= NEAR * abs(found.upper))
-
-
-__all__ = ["Comparison", "Row", "compare_models"]

@@ -160,6 +160,3 @@ def kernel_of(pairs: tuple[Ints, Ints], phases: int) -> list[Floats]:
         row[m + 1] = pooled[usable + 1 :].sum()
         rows.append(row / row.sum())
     return rows
-
-
-__all__ = ["AgeCounts", "kernel_of", "transitions"]

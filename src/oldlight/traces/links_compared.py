@@ -222,6 +222,3 @@ def _within(row: LinkRow) -> str:
 
 def _loss(loss: float, wide: float) -> str:
     return f"{loss:.3g}" if not np.isfinite(wide) or wide == 0 else f"{loss:.3g} ± {wide:.1g}"
-
-
-__all__ = ["ChannelComparison", "LinkRow"]

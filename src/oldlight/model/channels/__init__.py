@@ -52,8 +52,8 @@ else:
         "periodic": "Periodic",
         "renewal": "RenewalLoss",
     }
-    __all__ = sorted(name for names in WHERE.values() for name in names.split())
+    NAMES = [name for names in WHERE.values() for name in names.split()]
     __getattr__ = lazily(__name__, {module: names.split() for module, names in WHERE.items()})
 
     def __dir__():
-        return sorted({*globals(), *__all__})
+        return sorted({*globals(), *NAMES})

@@ -62,9 +62,8 @@ class AgeChain(AgeLink):
         M = len(self.kernel) - 1
 
         def step(node: Any) -> list[Tick]:
-            h, m = (
-                node if isinstance(node, tuple) else (None, node)
-            )  # (h, m): at time h, nothing of the episode is seen
+            # (h, m): at time h, nothing of the episode is seen
+            h, m = node if isinstance(node, tuple) else (None, node)
             row = self.kernel[min(m, M)].tolist()
             out: list[Tick] = []
             for k, p in [*enumerate(row[:-1]), (m + 1, row[-1])]:

@@ -46,9 +46,8 @@ class News(NamedTuple):
 
 
 SILENCE = News()
-Tick = (
-    tuple[float, Hashable, int] | tuple[float, Hashable, int, News]
-)  # (probability, next node, age or NOTHING_NEWER), and its news where the age alone does not tell the next node
+# (probability, next node, age or NOTHING_NEWER), and its news where the age alone does not tell the next node
+Tick = tuple[float, Hashable, int] | tuple[float, Hashable, int, News]
 
 
 class Ticks(NamedTuple):

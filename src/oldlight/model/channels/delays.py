@@ -96,9 +96,8 @@ def _constant_law(late: int, horizon: int) -> DelayLaw:
     return write_out(first, np.ones(1), horizon, 1, 1, who="ConstantDelay")
 
 
-_kept_law = lru_cache(maxsize=64)(
-    _constant_law
-)  # with what follows from it: every problem of the same delay and horizon asks for that
+# with what follows from it: every problem of the same delay and horizon asks for that
+_kept_law = lru_cache(maxsize=64)(_constant_law)
 
 
 def write_out(first: Floats, interarrival: Floats, H: int, S: int, A: int, *, who: str) -> DelayLaw:

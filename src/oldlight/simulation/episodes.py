@@ -36,8 +36,24 @@ def half_width(values: Floats) -> float:
     return float(1.959963984540054 * values.std(ddof=1) / np.sqrt(len(values))) if len(values) > 1 else float("inf")
 
 
+class PlayedReturns(drawing.Result):
+    """A result with the returns of independent episodes."""
+
+    returns: Floats
+
+    @property
+    def mean(self) -> float:
+        """The mean return."""
+        return float(self.returns.mean())
+
+    @property
+    def half_width(self) -> float:
+        """Half of a 95% confidence interval of the mean return."""
+        return half_width(self.returns)
+
+
 @dataclass(frozen=True, eq=False)
-class Simulation(drawing.Result):
+class Simulation(PlayedReturns):
     """Played episodes.
 
     Parameters
@@ -76,16 +92,6 @@ class Simulation(drawing.Result):
     _data = "mean half_width returns mean_reward ages warmup states actions arrivals"
 
     lead = checks.renamed_property("lead", "warmup")
-
-    @property
-    def mean(self) -> float:
-        """The mean return."""
-        return float(self.returns.mean())
-
-    @property
-    def half_width(self) -> float:
-        """Half of a 95% confidence interval of the mean return."""
-        return half_width(self.returns)
 
     @property
     def record(self) -> tuple[NDArray[np.int32], NDArray[np.int32], NDArray[np.int32]]:

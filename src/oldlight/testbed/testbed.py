@@ -37,7 +37,7 @@ from oldlight.model.policies import Policy
 from oldlight.model.problem import ImpairedMDP, checked_problem
 from oldlight.planning.evaluation import Evaluation, evaluate
 from oldlight.random_streams import Seed, seed_number
-from oldlight.simulation.episodes import half_width
+from oldlight.simulation.episodes import PlayedReturns
 from oldlight.simulation.link_sampler import LinkSampler
 from oldlight.testbed.processes import IN_STEP, IN_TIME
 from oldlight.testbed.recorded import recorded
@@ -53,7 +53,7 @@ REST = 0.2  # seconds before tick 0 of a run by the wall clock
 
 
 @dataclass(frozen=True, eq=False)
-class TestbedResult:
+class TestbedResult(PlayedReturns):
     """Episodes that were played over UDP, beside what was predicted.
 
     Parameters
@@ -102,16 +102,6 @@ class TestbedResult:
     report: dict[str, int] = field(default_factory=dict)
     planned: str | None = None
     recording: Replay | None = None
-
-    @property
-    def mean(self) -> float:
-        """The mean return."""
-        return float(self.returns.mean())
-
-    @property
-    def half_width(self) -> float:
-        """Half of a 95% confidence interval of the mean return."""
-        return half_width(self.returns)
 
     @property
     def agrees(self) -> bool | None:

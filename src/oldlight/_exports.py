@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import sys
 import warnings
+from collections.abc import Callable, Iterable, Mapping
 from importlib import import_module
 from typing import Any
 
@@ -88,20 +89,32 @@ MODULES = {name: module for module, names in WHERE.items() for name in names}
 NAMES = sorted([*MODULES, "envs", "instances", "learners"])
 
 
+def lazily(package: str, where: Mapping[str, Iterable[str]]) -> Callable[[str], Any]:
+    """`__getattr__` of a package whose names, by the module that defines them, are imported when they are first used."""
+    modules = {name: module for module, names in where.items() for name in names}
+
+    def load(name: str) -> Any:
+        if name not in modules:
+            raise AttributeError(f"module {package!r} has no attribute {name!r}")
+        found = getattr(import_module(f"{package}.{modules[name]}"), name)
+        setattr(sys.modules[package], name, found)
+        return found
+
+    return load
+
+
+_load = lazily("oldlight", WHERE)
+
+
 def load(name: str) -> Any:
     """The public name, imported now and kept in the package for the next time."""
-    package = sys.modules["oldlight"]
     if name in RENAMED:
         new = RENAMED[name]
         warnings.warn(f"oldlight.{name} is now oldlight.{new}", DeprecationWarning, stacklevel=3)
         return import_module(f"oldlight.{new}")
     if name in PARTS:
         return import_module(f"oldlight.{name}")
-    if name not in MODULES:
-        raise AttributeError(f"module 'oldlight' has no attribute {name!r}")
-    found = getattr(import_module(f"oldlight.{MODULES[name]}"), name)
-    setattr(package, name, found)
-    return found
+    return _load(name)
 
 
 def moved(old: str, new: str) -> None:

@@ -47,7 +47,7 @@ def numbers(name: str, values: ArrayLike) -> NDArray[np.float64]:
     try:
         return np.asarray(values, dtype=np.float64)
     except (TypeError, ValueError, OverflowError):
-        if (matrix := _first_sparse(values)) is not None:
+        if (matrix := first_sparse(values)) is not None:
             raise _sparse_refused(name, matrix, among=True) from None
         raise ValueError(f"{name} is not an array of numbers (rows of different length, or words?)") from None
 
@@ -57,12 +57,12 @@ def is_sparse(values: object) -> bool:
     return hasattr(values, "toarray") and hasattr(values, "nnz")
 
 
-def _first_sparse(values: object) -> Any:
+def first_sparse(values: object) -> Any:
     """The first sparse matrix in a list, or a list of lists, of them; None if there is none."""
     if is_sparse(values):
         return values
     several = isinstance(values, list | tuple) or (isinstance(values, np.ndarray) and values.dtype == object)
-    found = (_first_sparse(value) for value in values) if several else ()  # type: ignore[attr-defined]
+    found = (first_sparse(value) for value in values) if several else ()  # type: ignore[attr-defined]
     return next((matrix for matrix in found if matrix is not None), None)
 
 
@@ -221,6 +221,11 @@ def names(name: str, values: Sequence[str] | None, count: int) -> tuple[str, ...
             raise ValueError(f"{name} has {label!r} twice; every name must be different")
         seen.add(label)
     return labels
+
+
+def within(values: NDArray[Any], low: int, end: int) -> bool:
+    """Are all of them in low..end − 1?"""
+    return bool((values >= low).all() and (values < end).all())
 
 
 def is_power(n: int, base: int, exponent: int) -> bool:

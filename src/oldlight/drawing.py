@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import fields
 from pathlib import Path
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 
@@ -57,8 +59,30 @@ def _line(cells: Iterable[str], widths: Iterable[int]) -> str:
     return "  ".join(cell.rjust(width) for cell, width in zip(cells, widths, strict=True))
 
 
+class Result:
+    """A result, a dataclass, that writes itself as data: the attributes that `_data` names, all fields if it names none."""
+
+    _data: ClassVar[str] = ""
+
+    def to_dict(self) -> dict[str, Any]:
+        """Plain data for JSON, results inside it too; null for a number that is not finite."""
+        names = self._data.split() or [field.name for field in fields(self)]  # type: ignore[arg-type]
+        return {name: _finite(plain(getattr(self, name))) for name in names}
+
+
+def _finite(value: Any) -> Any:
+    """Plain data with None for what JSON cannot write."""
+    if isinstance(value, dict):
+        return {key: _finite(held) for key, held in value.items()}
+    if isinstance(value, list):
+        return [_finite(held) for held in value]
+    return None if isinstance(value, float) and not math.isfinite(value) else value
+
+
 def plain(value: Any) -> Any:
-    """`value` as numbers, text, lists and dictionaries, which `json.dumps` accepts; anything else as its repr."""
+    """`value` as numbers, text, lists and dictionaries, which `json.dumps` accepts; a result as its data, anything else as its repr."""
+    if isinstance(value, Result):
+        return value.to_dict()
     if isinstance(value, np.ndarray | np.generic):
         return plain(value.tolist())
     if isinstance(value, Mapping):

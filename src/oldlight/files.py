@@ -300,16 +300,3 @@ def arrays_in(path: str | os.PathLike[str]) -> Iterator[Arrays]:
             raise ValueError("it is not an npz archive")
         with zipfile.ZipFile(stream) as archive:
             yield Arrays(archive)
-
-
-__all__ = [
-    "Arrays",
-    "UnreadableFile",
-    "arrays_in",
-    "inside",
-    "json_of",
-    "read_json",
-    "read_text",
-    "read_toml",
-    "reading",
-]

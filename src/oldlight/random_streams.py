@@ -16,6 +16,11 @@ Seed: TypeAlias = int | np.random.SeedSequence | np.random.Generator
 LARGEST = 2**63 - 1  # fits in every file format
 
 
+def stream(seed: int | None, *purpose: int) -> np.random.Generator:
+    """The generator of one purpose, which others with this seed know nothing of; None: another one each time."""
+    return np.random.Generator(np.random.SFC64(np.random.SeedSequence(seed, spawn_key=purpose)))
+
+
 def seed_number(seed: Seed, *, must_repeat: str | None = None) -> int:
     """The whole number from which the random streams of a call are made.
 

@@ -10,14 +10,14 @@ from __future__ import annotations
 
 import copy
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from functools import cache, partial
 from pathlib import Path
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
+from oldlight.arrays import Floats
 from oldlight.learners.base import Setting, acts_on_nodes, current_policy, has_hook
 from oldlight.learners.loop import learn
 from oldlight.learners.run import LearningRun
@@ -34,7 +34,6 @@ from oldlight.planning.link_walk import reached
 from oldlight.simulation.channel_check import check_channel
 from oldlight.simulation.link_episodes import decide
 
-Floats = NDArray[np.float64]
 EPISODES, BEFORE_STOP = 16, 6
 ROUNDING = 1e-9
 MAX_STATES = 100_000  # information states that are visited
@@ -223,23 +222,23 @@ def _episodes(problem: ImpairedMDP, count: int) -> list[Episode]:
 
 def _reached(policy: Policy, problem: ImpairedMDP) -> Iterator[Information]:
     """Every information state where the policy's own actions can lead."""
-    for found in visits(problem, FunctionPolicy(policy.probabilities, problem.n_actions), MAX_STATES):
-        if found is None:
-            raise ValueError(
-                f"{problem!r} has more than {MAX_STATES:,} information states to visit; check on a smaller problem"
-            )
-        yield from found
+    yield from _each(problem, visits(problem, FunctionPolicy(policy.probabilities, problem.n_actions), MAX_STATES))
 
 
 def _reached_nodes(policy: Policy, problem: ImpairedMDP) -> Iterator[Any]:
     """The same where the policy is asked with the nodes of the link's automaton."""
     choose = cache(partial(decide, problem, policy))
-    for found in reached(problem.mdp, problem.automaton, choose, initial=problem.initial, max_states=MAX_STATES):
-        if found is None:
+    found = reached(problem.mdp, problem.automaton, choose, initial=problem.initial, max_states=MAX_STATES)
+    yield from (info for info in _each(problem, found) if info.h >= problem.actuation)
+
+
+def _each(problem: ImpairedMDP, found: Iterable[Mapping[Any, float] | None]) -> Iterator[Any]:
+    for at in found:
+        if at is None:
             raise ValueError(
                 f"{problem!r} has more than {MAX_STATES:,} information states to visit; check on a smaller problem"
             )
-        yield from (info for info in found if info.h >= problem.actuation)
+        yield from at
 
 
 def _probabilities(answer: Any, n_actions: int, where: str) -> Floats:

@@ -58,7 +58,7 @@ def at_random(problem: ol.ImpairedMDP) -> ol.FunctionPolicy:
 
 @pytest.mark.parametrize("problem", [*PROBLEMS, LATE], ids=lambda p: names(p.channel))
 def test_walk_over_groups_is_the_walk_over_information_states(problem: ol.ImpairedMDP) -> None:
-    from oldlight.planning.link_walk import walk
+    from node_walk import walk
 
     for policy in (ol.solve(problem).policy, at_random(problem)):
 

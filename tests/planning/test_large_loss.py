@@ -15,6 +15,7 @@ from oldlight.planning.informed import InformedBounds
 from oldlight.planning.large_loss import plan_large_loss
 from oldlight.planning.link_plan import LinkPlan
 from oldlight.planning.link_solution import plan_exactly
+from oldlight.planning.solution import PlanOptions
 
 
 def small(seed: int) -> ol.ImpairedMDP:
@@ -131,7 +132,7 @@ def test_an_interrupted_plan_carries_its_bounds(monkeypatch: pytest.MonkeyPatch)
     for stop_at in (3, 14, 25):  # in the first pass, the second, the third
         calls = 0
         with pytest.raises(KeyboardInterrupt) as stopped:
-            plan_large_loss(problem, 0.0, None, None, stop)
+            plan_large_loss(problem, PlanOptions(progress=stop))
         known = stopped.value.partial  # type: ignore[attr-defined]
         if stop_at == 3:
             assert known is None

@@ -10,12 +10,12 @@ import pytest
 import link_oracle as raw
 import oldlight as ol
 from link_cases import plan_link
+from node_walk import walk_value
 from oldlight.checks import TooLarge
 from oldlight.model.channels.automaton import ChannelAutomaton
 from oldlight.model.channels.hidden import HiddenLink, merging_error
 from oldlight.model.channels.packets import PacketChannel
 from oldlight.planning.link_plan import distinct_actions
-from oldlight.planning.link_walk import walk_value
 from oracle import random_instance, random_pmf
 from repeats import repeats
 

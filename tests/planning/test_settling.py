@@ -9,10 +9,10 @@ import pytest
 
 import oldlight as ol
 from link_cases import plan_link
+from node_walk import walk_value
 from oldlight.model.channels.packets import PacketChannel
 from oldlight.planning import link_plan
 from oldlight.planning.link_plan import LinkPlan
-from oldlight.planning.link_walk import walk_value
 from oldlight.planning.settling import SettledSearch
 from repeats import repeats
 from test_search import random_process

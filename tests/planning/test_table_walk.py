@@ -6,9 +6,9 @@ import numpy as np
 import pytest
 
 import oldlight as ol
+from node_walk import walk_value
 from oldlight.planning.ages import AgeTables
 from oldlight.planning.link_plan import LinkPlan
-from oldlight.planning.link_walk import walk_value
 from oldlight.planning.table_walk import can_be_walked, value_of_actions
 from repeats import is_thorough
 

@@ -23,9 +23,10 @@ from oldlight.report.charts import (
     bands,
     caption_of,
     seeds_band,
+    singles,
 )
 from oldlight.report.draw_matplotlib import inline_svg, picture, to_matplotlib
-from oldlight.report.draw_plotly import spec, to_plotly
+from oldlight.report.draw_plotly import shared, spec
 
 ODD = "<b>a</b> & $x^2$ %{y} </script>"
 
@@ -108,7 +109,6 @@ def test_a_band_must_say_what_it_is() -> None:
         (lambda: Heat("t", "x", "y", "z", [1, 2], [1], [[1], [2]]), r"shape \(2, 1\), expected \(y, x\) = \(1, 2\)"),
         (lambda: Panels("t", []), "has no charts"),
         (lambda: Reference("r", 1, "z"), "axis of reference 'r' is 'z'"),
-        (lambda: to_matplotlib(Panels("t", [lines("a"), lines("a")]), ax=object()), "cannot be drawn on one axes"),
     ],
 )  # fmt: skip
 def test_refusals(make: Any, message: str) -> None:
@@ -276,25 +276,28 @@ def test_labels_of_categories_do_not_overlap() -> None:
 
 def test_shared_panels_have_one_range() -> None:
     low, high = lines("a"), Lines("b", "x", "y", [Series("a", [1, 2], [50, 90])])
-    shared = Panels("p", [low, high], share=True)
-    limits = y_range(shared.charts)
+    both = Panels("p", [low, high], share=True)
+    limits = y_range(both.charts)
     assert limits is not None
     assert limits[0] < 1
     assert limits[1] > 90
-    assert {ax.get_ylim() for ax in to_matplotlib(shared).axes} == {limits}
-    layout = to_plotly(shared).layout
-    assert tuple(layout.yaxis.range) == tuple(layout.yaxis2.range) == pytest.approx(limits)
+    assert {ax.get_ylim() for ax in to_matplotlib(both).axes} == {limits}
+    for one in both.charts:
+        assert spec(one, **shared(both))["layout"]["yaxis"]["range"] == pytest.approx(limits)
     assert len({ax.get_ylim() for ax in to_matplotlib(Panels("p", [low, high])).axes}) == 2
 
 
 @pytest.mark.parametrize("name", some_charts())
 def test_plotly_accepts_every_chart(name: str) -> None:
     """Plotly's own schema refuses a property that does not exist."""
+    from plotly.graph_objects import Figure
+
     chart = some_charts()[name]
-    figure = to_plotly(chart)
-    named = [t.name for t in figure.data if t.showlegend]
-    assert len(named) == len(set(named)) == len(looks(chart))
-    assert "<b>" not in figure.to_json().replace("\\u003cb\\u003e%{", "").replace("<b>%{", "")
+    figures = [Figure(spec(one, looks(chart), **shared(chart))) for one in singles(chart)]
+    named = {trace.name for figure in figures for trace in figure.data if trace.type != "heatmap"}
+    assert len(named) == len(looks(chart))
+    for figure in figures:
+        assert "<b>" not in figure.to_json().replace("\\u003cb\\u003e%{", "").replace("<b>%{", "")
 
 
 def test_labels_are_plain_text_in_both() -> None:
@@ -333,13 +336,3 @@ def test_drawings_in_a_page_do_not_meet() -> None:
             "a style would hold for the whole page"
         )
         assert not re.search(r"https?://(?!www\.w3\.org/)", text)
-
-
-def test_drawing_on_given_axes() -> None:
-    from matplotlib.figure import Figure
-
-    figure = Figure()
-    ax = figure.subplots()
-    assert to_matplotlib(lines("a", "b"), ax=ax) is figure
-    assert [t.get_text() for t in ax.get_legend().get_texts()] == ["a", "b"]
-    assert ax.get_title() == "Lines"

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable
+from functools import partial
 from typing import Annotated, Any
 
 import typer
@@ -75,61 +76,21 @@ def _simulation() -> None:
         ol.simulate(problem, full_information(problem), 10, threads=1)
 
 
-def _learn(learner: Any, channel: str = "constant:1") -> None:
+def _learn(name: str, channel: str = "constant:1", **options: Any) -> None:
+    """A learner by its name."""
     import oldlight as ol
 
+    learner = getattr(ol.learners, name)(**options)
     ol.learn(ol.ImpairedMDP(_chain(), channel), learner, 4, progress=False)
-
-
-def _delayed_ucbvi() -> None:
-    """Algorithm 1."""
-    from oldlight.learners import DelayedUCBVI
-
-    _learn(DelayedUCBVI())
 
 
 def _one_by_one() -> None:
     """Algorithm 1 by its three methods, as in the Gymnasium environments."""
-    from oldlight.learners import DelayedUCBVI
+    import oldlight as ol
 
-    learner = DelayedUCBVI()
-    learner.see = lambda episode: DelayedUCBVI.see(learner, episode)  # type: ignore[method-assign]
-    _learn(learner)
-
-
-def _greedy() -> None:
-    """Algorithm 1 with greedy planning."""
-    from oldlight.learners import DelayedUCBVI
-
-    _learn(DelayedUCBVI(planning="greedy"))
-
-
-def _augmented_ucbvi() -> None:
-    """UCBVI on the augmented table."""
-    from oldlight.learners import AugmentedUCBVI
-
-    _learn(AugmentedUCBVI())
-
-
-def _augmented_q_learning() -> None:
-    """Q-learning on the augmented table."""
-    from oldlight.learners import AugmentedQLearning
-
-    _learn(AugmentedQLearning())
-
-
-def _posterior_sampling() -> None:
-    """Posterior sampling."""
-    from oldlight.learners import PosteriorSampling
-
-    _learn(PosteriorSampling())
-
-
-def _loss_learners() -> None:
-    """Learning under loss."""
-    from oldlight.learners import LossUCBVI
-
-    _learn(LossUCBVI(), "loss:0.5")
+    learner = ol.learners.DelayedUCBVI()
+    learner.see = lambda episode: ol.learners.DelayedUCBVI.see(learner, episode)  # type: ignore[method-assign]
+    ol.learn(ol.ImpairedMDP(_chain(), "constant:1"), learner, 4, progress=False)
 
 
 def _environments() -> None:
@@ -145,16 +106,16 @@ def _environments() -> None:
 PARTS: dict[str, Callable[[], None]] = {
     "delay": _delay,
     "loss": _loss,
-    "delayed-ucbvi": _delayed_ucbvi,
+    "delayed-ucbvi": partial(_learn, "DelayedUCBVI"),
     "links": _links,
     "simulation": _simulation,
     "one-by-one": _one_by_one,
     "endless": _endless,
-    "greedy": _greedy,
-    "augmented-ucbvi": _augmented_ucbvi,
-    "augmented-q-learning": _augmented_q_learning,
-    "posterior-sampling": _posterior_sampling,
-    "loss-learners": _loss_learners,
+    "greedy": partial(_learn, "DelayedUCBVI", planning="greedy"),
+    "augmented-ucbvi": partial(_learn, "AugmentedUCBVI"),
+    "augmented-q-learning": partial(_learn, "AugmentedQLearning"),
+    "posterior-sampling": partial(_learn, "PosteriorSampling"),
+    "loss-learners": partial(_learn, "LossUCBVI", "loss:0.5"),
     "environments": _environments,
 }
 

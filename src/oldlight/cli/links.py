@@ -15,6 +15,7 @@ from oldlight.cli.shared import (
     Seed,
     Warm,
     app,
+    give,
     problem_of,
     said,
     save_picture,
@@ -149,9 +150,7 @@ def on_testbed(
         period_ms=period_ms,
         timeout=timeout,
     )
-    write_json(as_json, found.to_dict())
-    if as_json != "-":
-        typer.echo(str(found))
+    give(found, as_json)
 
 
 def _positive(option: str, value: float | None) -> None:

@@ -16,13 +16,13 @@ from oldlight.cli.shared import (
     Seed,
     Warm,
     app,
+    give,
     problem_of,
     said,
     save_picture,
     show,
     targets,
     tell,
-    write_json,
 )
 
 if TYPE_CHECKING:
@@ -196,11 +196,7 @@ def compare_links(
     links = dict(said("--link", _named_link, item) for item in link)
     options: dict[str, Any] = {"period_ms": period_ms, "episodes": episodes, "seconds": seconds, "seed": seed, "per_tick": per_tick}  # fmt: skip
     found = said("--link", compare_channels, mdp, links, **options)
-    write_json(as_json, found.to_dict())
-    if as_json != "-":
-        typer.echo(str(found))
-    if plot is not None:
-        save_picture(plot, found.figure())
+    give(found, as_json, plot)
 
 
 def _named_link(item: str) -> tuple[str, Any]:
@@ -240,8 +236,4 @@ def sensitivity(
     if period_ms is not None:
         problem = problem.behind(said("--period-ms", problem.channel.with_period, period_ms))
     found = price(problem, tolerance=tolerance, seconds=seconds)
-    write_json(as_json, found.to_dict())
-    if as_json != "-":
-        typer.echo(str(found))
-    if plot is not None:
-        save_picture(plot, found.figure())
+    give(found, as_json, plot)

@@ -161,6 +161,15 @@ def show(rows: list[dict[str, Any]], title: str, as_json: str | None, as_csv: st
     console().print(table)
 
 
+def give(found: Any, as_json: str | None, plot: str | None = None) -> None:
+    """A result: written as JSON, printed unless that went to the terminal, and drawn."""
+    write_json(as_json, found.to_dict())
+    if as_json != "-":
+        typer.echo(str(found))
+    if plot is not None:
+        save_picture(plot, found.figure())
+
+
 def save_picture(target: str, figure: Any) -> None:
     """Write a matplotlib figure in the form that the name of the file asks for."""
     from pathlib import Path

@@ -255,15 +255,8 @@ class AskedByNode:
 
 def likeliest_nodes(automaton: ChannelAutomaton) -> list[dict[Any, tuple[float, int]]]:
     """For each time the likeliest node of each age (None: nothing seen), with its probability, and the likeliest of all ("any")."""
-    at: dict[tuple[int, int | None], float] = {(-1, None): 1.0}
     out: list[dict[Any, tuple[float, int]]] = []
-    for _ in range(automaton.horizon):
-        after: dict[tuple[int, int | None], float] = {}
-        for (n, m), weight in at.items():
-            for p, target, age in automaton.row(n):
-                now = (None if m is None else m + 1) if age == NOTHING_NEWER else age
-                after[target, now] = after.get((target, now), 0.0) + weight * p
-        at = after
+    for at in automaton.age_laws():
         row: dict[Any, tuple[float, int]] = {"any": max((p, n) for (n, _), p in at.items())}
         for (n, now), p in at.items():
             row[now] = max(row.get(now, (-1.0, 0)), (p, n))

@@ -39,10 +39,8 @@ class Memory:
         self.lost: set[int] = set()
         self.nothing, self.disturbed = True, False
         self.t, self.s, self.arrived = self.base, 0, -1
-        self._floor = (
-            self.base,
-            self.tables.first_state,
-        )  # a step, at most h − longest unless the first, and its state
+        # a step, at most h − longest unless the first, and its state
+        self._floor = (self.base, self.tables.first_state)
         self._origin = self.base - 1  # the step seen from which the floor was counted along; base − 1: none
         self._recode()
 

@@ -17,6 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from oldlight import checks, files
+from oldlight.arrays import Ints
 from oldlight.model.link_tables import LinkTables
 from oldlight.model.table_places import RENAMED_MEMBER, places
 
@@ -24,7 +25,6 @@ if TYPE_CHECKING:
     from oldlight.model.channels.automaton import ChannelAutomaton
     from oldlight.model.stationary_policy import StationaryPolicy
 
-Ints = NDArray[np.int64]
 KIND, VERSION = "oldlight.Controller", 1
 ACTIONS, PROBABILITIES, SEQUENCES, NODES, ASKED = "actions", "action_probabilities", "sequences", "nodes", "asked"
 STATIONARY = "stationary"
@@ -142,26 +142,22 @@ class Tables:
         H, S, A, table = self.horizon, self.n_states, self.n_actions, self.table
         yield "numbers", min(H, S, A) >= 1 and self.warmup >= 0 and 0 <= self.late <= H and -1 <= self.hold < H
         yield "numbers", 0 <= self.first_state < S
+        yield "pending", all(0 <= a < A for a in self.pending)
+        yield "likely", checks.within(self.likely, 0, S)
         if self.stationary is not None:
             yield "numbers", self.hold == 0 and (self.stationary.n_states, self.stationary.n_actions) == (S, A)
-            yield "pending", all(0 <= a < A for a in self.pending)
-            yield "likely", _all_below(self.likely, S)
             return
         if self.link is not None:
             yield "numbers", self.warmup == 0 and self.late == 0 and self.hold == -1
-            yield "pending", all(0 <= a < A for a in self.pending)
-            yield "likely", _all_below(self.likely, S)
             yield from self.link.parts(H, S, A)
             return
         yield "numbers", self.warmup <= (self.late if self.kind == SEQUENCES else self.offset.shape[1] - 1)
         yield "bound", 0 <= self.discount <= 1 and 0 <= self.loss_bound < np.inf
-        yield "pending", all(0 <= a < A for a in self.pending)
-        yield "likely", _all_below(self.likely, S)
         if self.kind == PROBABILITIES:
             sums = table.sum(axis=1)
             yield "table", bool((table >= 0).all() and (np.abs(sums - 1) <= checks.SUM_TOLERANCE).all())
         else:
-            yield "table", _all_below(table, A)
+            yield "table", checks.within(table, 0, A)
         if self.kind == SEQUENCES:
             rows, states, queues, steps = table.shape
             yield "table", (rows, states, steps) == (H + 1 if self.hold < 0 else 2, S, H)
@@ -175,11 +171,6 @@ class Tables:
         has_block = np.any((self.offset >= 0).any(axis=2) & (m <= h[:, None] + self.warmup), axis=1)
         has_place = has_block | (self.root >= 0)
         yield "offset", bool(has_place[len(self.pending) :].all() and (self.hold < 0 or has_block[-1]))
-
-
-def _all_below(values: NDArray[Any], n: int) -> bool:
-    """Are all of these in 0..n−1?"""
-    return bool((values >= 0).all() and (values < n).all())
 
 
 def _stationary_in(held: files.Arrays) -> StationaryPolicy:

@@ -30,11 +30,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from oldlight import checks
-from oldlight.control.plan_tables import ACTIONS, ASKED, NODES, PROBABILITIES, SEQUENCES, STATIONARY, Ints, Tables
-from oldlight.model.information import Layout, same_layout
+from oldlight.arrays import Ints
+from oldlight.control.plan_tables import ACTIONS, ASKED, NODES, PROBABILITIES, SEQUENCES, STATIONARY, Tables
+from oldlight.model.information import Layout
 from oldlight.model.link_information import PolicyOfNodes
 from oldlight.model.mdp import TabularMDP
-from oldlight.model.policies import BlackoutPolicy, MarkovPolicy, TablePolicy, made_for_another, not_a_policy
+from oldlight.model.policies import BlackoutPolicy, MarkovPolicy, TablePolicy
+from oldlight.model.policy_check import check_made_for
 from oldlight.model.problem import ImpairedMDP, checked_problem
 from oldlight.model.stationary_policy import StationaryPolicy
 from oldlight.model.successors import likely_successors
@@ -70,11 +72,10 @@ def tables_of(problem: ImpairedMDP, policy: Any) -> Tables:
         raise TypeError(
             f"{policy!r} acts on the current state, which a controller does not see; plan: oldlight.solve(problem)"
         )
+    check_made_for(problem, policy)
     if by_nodes:
         return _of_nodes(problem, policy, parts)
     if isinstance(policy, TablePolicy):
-        if problem.arrival_probability is not None or not same_layout(policy.layout, Layout.of(problem)):
-            raise made_for_another(policy, problem)
         kind, body = (
             (ACTIONS, policy.actions) if policy.actions is not None else (PROBABILITIES, policy.action_probabilities)
         )
@@ -84,12 +85,8 @@ def tables_of(problem: ImpairedMDP, policy: Any) -> Tables:
             offset, root, body = _up_to(policy.layout, body, hold)
         return Tables(kind=kind, table=body, offset=offset, root=root, late=0, **parts)
     if isinstance(policy, BlackoutPolicy):
-        if not policy.fits(problem):
-            raise made_for_another(policy, problem)
         table = policy.sequences if hold < 0 else np.array(policy.sequences[:2])
         return Tables(kind=SEQUENCES, table=table, offset=_NONE, root=_NONE, late=policy.late, **parts)
-    if not hasattr(policy, "probabilities"):
-        raise not_a_policy(policy)
     if u is not None:
         parts |= {"hold": -1, "why_it_ends": "a policy that is asked has no table whose clock could stand still"}
     return Tables(kind=ASKED, table=_NONE, offset=_NONE, root=_NONE, late=0, **parts)
@@ -101,8 +98,7 @@ def _stationary(problem: ImpairedMDP, policy: Any) -> Tables:
         raise TypeError(
             f"a controller of a process that runs for ever takes the plan of oldlight.solve(problem), not a {type(policy).__name__}"
         )
-    if not policy.fits(problem):
-        raise made_for_another(policy, problem)
+    check_made_for(problem, policy)
     likely = likely_successors(problem.mdp).astype(np.min_scalar_type(problem.n_states))
     return Tables(
         kind=STATIONARY, horizon=1, n_states=problem.n_states, n_actions=problem.n_actions, warmup=problem.warmup,
@@ -114,12 +110,6 @@ def _stationary(problem: ImpairedMDP, policy: Any) -> Tables:
 
 def _of_nodes(problem: ImpairedMDP, policy: Any, parts: dict[str, Any]) -> Tables:
     """A policy that reads the nodes of the link's automaton: its tables, or the automaton to ask it by."""
-    if isinstance(policy, TablePolicy | BlackoutPolicy) or (
-        isinstance(policy, PolicyOfNodes) and not policy.fits(problem)
-    ):
-        raise made_for_another(policy, problem)
-    if not hasattr(policy, "probabilities"):
-        raise not_a_policy(policy)
     link = policy.as_arrays() if hasattr(policy, "as_arrays") else None
     kind, automaton = (ASKED, problem.automaton) if link is None else (NODES, None)
     return Tables(kind=kind, table=_NONE, offset=_NONE, root=_NONE, late=0, **parts, link=link, automaton=automaton)

@@ -10,9 +10,9 @@ Importing this package registers the environments.
 
 from __future__ import annotations
 
-from importlib import import_module
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
+from oldlight._exports import lazily
 from oldlight.envs.registration import register
 
 if TYPE_CHECKING:
@@ -31,22 +31,19 @@ if TYPE_CHECKING:
     from oldlight.envs.vector import TabularVectorEnv
 
 _WHERE = {
-    "policy_of": "model_policy",
-    "LatePart": "late_part",
-    "LinkPerEpisode": "drawn_link",
-    "ImpairedVectorObservation": "impaired_vector",
-    "ImpairedParts": "impaired_parts",
-    "ImpairedAction": "impaired_action",
-    "AugmentedObservation": "augmented_observation",
-    "AugmentedVectorObservation": "augmented_observation",
-    "FixedLength": "fixed_length",
-    "GridProcess": "grid",
-    "ImpairedObservation": "impaired_observation",
-    "TabularEnv": "tabular",
-    "TabularVectorEnv": "vector",
-    "information": "agents",
-    "learn_in": "agents",
-    "play": "agents",
+    "agents": "information learn_in play",
+    "augmented_observation": "AugmentedObservation AugmentedVectorObservation",
+    "drawn_link": "LinkPerEpisode",
+    "fixed_length": "FixedLength",
+    "grid": "GridProcess",
+    "impaired_action": "ImpairedAction",
+    "impaired_observation": "ImpairedObservation",
+    "impaired_parts": "ImpairedParts",
+    "impaired_vector": "ImpairedVectorObservation",
+    "late_part": "LatePart",
+    "model_policy": "policy_of",
+    "tabular": "TabularEnv",
+    "vector": "TabularVectorEnv",
 }
 
 __all__ = [
@@ -70,14 +67,11 @@ __all__ = [
 ]
 
 
-def __getattr__(name: str) -> Any:
-    if name not in _WHERE:
-        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    return getattr(import_module(f"oldlight.envs.{_WHERE[name]}"), name)
+__getattr__ = lazily(__name__, {module: names.split() for module, names in _WHERE.items()})
 
 
 def __dir__() -> list[str]:
-    return sorted({*globals(), *_WHERE})
+    return sorted({*globals(), *__all__})
 
 
 register()

@@ -16,9 +16,9 @@ from typing import Any, NamedTuple
 import gymnasium as gym
 import numpy as np
 from gymnasium import spaces
-from numpy.typing import NDArray
 
 from oldlight import checks
+from oldlight.arrays import Floats
 from oldlight.control.controller import Controller
 from oldlight.envs.action_link import mixed_process
 from oldlight.envs.drawn_link import LinkPerEpisode
@@ -34,12 +34,11 @@ from oldlight.model.episode import Episode
 from oldlight.model.information import Information, Layout
 from oldlight.model.link_information import LinkInformation, NodeFollower
 from oldlight.model.mdp import TabularMDP
-from oldlight.model.policies import Policy, as_probabilities, not_a_policy
+from oldlight.model.policies import Policy, as_probabilities
+from oldlight.model.policy_check import not_a_policy
 from oldlight.model.problem import ImpairedMDP
 from oldlight.random_streams import Seed, seed_number
 from oldlight.simulation.link_episodes import by_automaton
-
-Floats = NDArray[np.float64]
 
 
 def information(shown: Mapping[str, Any], time: int) -> Information:
@@ -93,10 +92,8 @@ class _Stage:
             self.problem = _table(env) if problem is None else problem
             H = self.problem.horizon
             pending, lossy = _late_actions(env)
-            every: dict[str, Any] = {
-                "horizon": H,
-                "queue": H + len(pending),
-            }  # a policy of the table needs all actions since
+            # a policy of the table needs all actions since
+            every: dict[str, Any] = {"horizon": H, "queue": H + len(pending)}
             every |= {"actuation": len(pending), "pending": pending}
             inside: gym.Env[Any, Any] = FixedLength(env.env.env if isinstance(env.env, ImpairedAction) else env.env, H)
             if lossy is not None:  # its delay is among the pending actions

@@ -17,13 +17,13 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from oldlight.arrays import Ints
 from oldlight.envs.action_link import ActionLinks
 from oldlight.model.channels.pmfs import running_sums
 from oldlight.model.problem import ImpairedMDP
 from oldlight.model.successors import successor_sums
 from oldlight.simulation.link_sampler import LinkSampler, ManyLinks
 
-Ints = NDArray[np.int64]
 Mask = NDArray[np.bool_]
 NO_STEP = -(2**31)
 _NO_NEWS: Ints = np.zeros((2, 1), dtype=np.int64)
@@ -49,9 +49,8 @@ class BatchSimulator:
         self.past = np.zeros((4, problem.warmup + H + 1 + problem.actuation, n), dtype=np.int32)
         self.agent = np.zeros((9, n), dtype=np.int64)
         self._streams = np.zeros((3, n), dtype=np.uint64)
-        self._chosen = (
-            None if actions is None else np.zeros_like(self.past[:2])
-        )  # what was chosen, and when what is done was chosen, by step
+        # what was chosen, and when what is done was chosen, by step
+        self._chosen = None if actions is None else np.zeros_like(self.past[:2])
 
     def _law(self) -> tuple[tuple[Any, ...], NDArray[np.float64], None]:
         """A delay law for the compiled loop, without the actuation delay: here actions really are late."""

@@ -30,6 +30,7 @@ from gymnasium import spaces
 from numpy.typing import NDArray
 
 from oldlight import checks
+from oldlight.arrays import Floats
 from oldlight.control.controller import Controller
 from oldlight.envs.grid_axes import GridAxes, spread_knots
 from oldlight.envs.grid_recipes import GridRecipe, itself, recipe_of
@@ -44,7 +45,6 @@ from oldlight.planning import solve
 from oldlight.registry import channel_of
 from oldlight.simulation.link_sampler import LinkSampler
 
-Floats = NDArray[np.float64]
 MOST = 2_000_000  # points times actions
 BINS = 9  # along each axis of an environment without a recipe
 OFTEN = 0.99  # of the steps that a plan knows

@@ -15,12 +15,11 @@ from bisect import bisect_left
 from collections.abc import Sequence
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
 from oldlight import checks
+from oldlight.arrays import Floats, Ints
 
-Floats = NDArray[np.float64]
-Ints = NDArray[np.int64]
 CIRCLE = 2 * np.pi
 
 

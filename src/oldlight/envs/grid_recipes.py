@@ -19,9 +19,8 @@ from typing import Any, NamedTuple
 
 import gymnasium as gym
 import numpy as np
-from numpy.typing import NDArray
 
-Floats = NDArray[np.float64]
+from oldlight.arrays import Floats
 
 
 class GridRecipe(NamedTuple):

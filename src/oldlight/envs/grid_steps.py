@@ -10,11 +10,11 @@ import numpy as np
 from gymnasium import spaces
 from numpy.typing import NDArray
 
+from oldlight.arrays import Floats
 from oldlight.envs.grid_axes import GridAxes
 from oldlight.envs.grid_recipes import GridRecipe, itself
 from oldlight.progress import progress_bar
 
-Floats = NDArray[np.float64]
 Progress = bool | Callable[[int, int], None] | None
 CHUNK = 4096  # steps that are counted at once
 ENDLESS = 1e6  # a bound that is no bound

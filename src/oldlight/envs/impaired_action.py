@@ -24,6 +24,7 @@ from oldlight.envs.fixed_length import longest_episode
 from oldlight.envs.observation_view import copied
 from oldlight.envs.tabular_setup import as_data
 from oldlight.model.channels import Channel
+from oldlight.random_streams import stream
 from oldlight.registry import channel_of
 
 STREAM = 0xAC7  # keeps this link's random numbers apart from those of the environment and of the observations
@@ -72,16 +73,15 @@ class ImpairedAction(gym.Wrapper[Any, Any, Any, Any], RecordConstructorArgs):
         space = env.action_space
         self.default = first_action(space) if default is None else fitted(space, as_action(space, default), "default")
         self.horizon = longest_episode(env) if horizon is None else checks.whole("horizon", horizon, least=1)
-        self.action_channel = channel_of(
-            channel
-        )  # not `channel`: that is what the wrapper of the observations is given (envs/outside.py)
+        # not `channel`: that is what the wrapper of the observations is given (envs/outside.py)
+        self.action_channel = channel_of(channel)
         self._link = ActionLink(self.action_channel, self.horizon, holds=missing == "hold", default=self.default)
         self._rng: np.random.Generator | None = None
 
     def reset(self, *, seed: int | None = None, options: dict[str, Any] | None = None) -> tuple[Any, dict[str, Any]]:
         """A new episode, with nothing under way."""
         if seed is not None or self._rng is None:
-            self._rng = np.random.Generator(np.random.SFC64(np.random.SeedSequence(seed, spawn_key=(STREAM,))))
+            self._rng = stream(seed, STREAM)
         self._link.begin(self._rng)
         return self.env.reset(seed=seed, options=options)
 

@@ -32,6 +32,7 @@ from oldlight.envs.observation_view import LinkDict, ObservationView, copied
 from oldlight.envs.tabular_setup import PLACES, as_data
 from oldlight.envs.typical_age import typical_age
 from oldlight.model.channels import Channel
+from oldlight.random_streams import stream
 from oldlight.registry import channel_of, nearest
 from oldlight.simulation.link_sampler import Delivery, LinkSampler
 
@@ -177,8 +178,7 @@ class ImpairedParts(gym.Wrapper[Any, Any, Any, Any], RecordConstructorArgs):
         """A new episode. A seed decides what all links draw."""
         if seed is not None or not self._seeded:
             for k, part in enumerate(self._parts):
-                sequence = np.random.SeedSequence(seed, spawn_key=(STREAM, k))
-                part.rng, self._seeded = np.random.Generator(np.random.SFC64(sequence)), True
+                part.rng, self._seeded = stream(seed, STREAM, k), True
         seen, info = self.env.reset(seed=seed, options=options)
         self._chosen: deque[Any] = deque(maxlen=max(self._queue.places, 1))
         self._playing = True

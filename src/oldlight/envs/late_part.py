@@ -21,13 +21,12 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 
 import numpy as np
-from numpy.typing import NDArray
 
 from oldlight import checks
+from oldlight.arrays import Floats
 from oldlight.model.mdp import TabularMDP
 
 MOST = 200_000  # pairs of something known and an action
-Floats = NDArray[np.float64]
 Known = tuple[int, tuple[int, ...], tuple[int, ...]]  # (y or −1, the x since, the actions since)
 
 

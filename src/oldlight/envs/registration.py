@@ -15,13 +15,8 @@ NAMES: dict[str, str | None] = {  # of the environments, and of their function i
     "HardTree": "hard_tree",
     "Tabular": None,  # any process: mdp=
 }
-CLASSICS = (
-    "Acrobot-v1",
-    "CartPole-v1",
-    "MountainCar-v0",
-    "MountainCarContinuous-v0",
-    "Pendulum-v1",
-)  # oldlight/CartPole-v1, ..
+# oldlight/CartPole-v1, ..
+CLASSICS = ("Acrobot-v1", "CartPole-v1", "MountainCar-v0", "MountainCarContinuous-v0", "Pendulum-v1")
 DEFAULTS: dict[str, dict[str, Any]] = {"Dichotomy": {"d": 2}, "Tabular": {"mdp": "sensing_chain:0.8"}}
 
 

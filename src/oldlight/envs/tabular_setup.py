@@ -24,17 +24,6 @@ from oldlight.registry import called, channel_data, channel_of, mdp_of, nearest
 REWARDS = ("immediate", "delayed")
 STARTS = ("cold", "warm")
 Rewards: TypeAlias = Literal["immediate", "delayed"]
-LINK = (
-    "channel",
-    "start",
-    "rewards",
-    "actuation",
-    "pending",
-    "queue",
-    "action_channel",
-    "missing",
-    "default",
-)  # the keywords of `TabularSetup`
 PLACES = 64  # the most actions shown if nobody says how many
 
 
@@ -50,6 +39,9 @@ class LinkOptions(TypedDict, total=False):
     action_channel: Channel | Mapping[str, Any] | str | None
     missing: Literal["hold", "default"]
     default: int
+
+
+LINK = tuple(LinkOptions.__annotations__)  # the keywords of `TabularSetup`
 
 
 class TabularSetup:

@@ -21,8 +21,8 @@ from __future__ import annotations
 
 import gymnasium as gym
 import numpy as np
-from numpy.typing import NDArray
 
+from oldlight.arrays import Floats
 from oldlight.envs.tabular_setup import PLACES
 from oldlight.model.channels.messages import arrivals_of
 from oldlight.simulation.link_sampler import LawSampler, LinkSampler
@@ -32,8 +32,6 @@ STEPS = 200  # the length of an episode where no limit is known
 RUNS = 4096  # of a link without a delay law
 STILL = 1e-15  # a law that changes by less at each step has settled
 REVERSIBLE = 1e-12  # rounding of the flow between two modes
-
-Floats = NDArray[np.float64]
 
 
 def typical_age(sampler: LinkSampler, most: int, share: float = SHARE) -> tuple[int, float]:

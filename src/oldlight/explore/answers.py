@@ -327,15 +327,13 @@ class Progress:
 
 def actions_seen(played: Simulation, mdp: TabularMDP) -> NDArray[np.int64]:
     """How often each action was chosen at each time when a state was the newest visible one, shape (H, S, A); from recorded episodes."""
-    assert played.states is not None, "simulate(..., record=True)"
-    assert played.actions is not None
-    assert played.arrivals is not None
+    states, actions, arrivals = played.record
     H, w = len(played.mean_reward), played.warmup
     counts = np.zeros((H, mdp.n_states, mdp.n_actions), dtype=np.int64)
-    n = np.arange(len(played.states))
+    n = np.arange(len(states))
     for h in range(H):
-        come = (played.arrivals[:, : h + w + 1] >= 0) & (played.arrivals[:, : h + w + 1] <= h)
+        come = (arrivals[:, : h + w + 1] >= 0) & (arrivals[:, : h + w + 1] <= h)
         newest = come.shape[1] - 1 - come[:, ::-1].argmax(axis=1)
         seen = come.any(axis=1)
-        np.add.at(counts[h], (played.states[n, newest][seen], played.actions[n, h + w][seen]), 1)
+        np.add.at(counts[h], (states[n, newest][seen], actions[n, h + w][seen]), 1)
     return counts

@@ -84,10 +84,7 @@ def _simulated(problem: ImpairedMDP, policy: Any, seed: int) -> tuple[Ints, Ints
         _, _, _, states, actions, arrivals = world.play(seed, 0, 1)
         return states[:, 0], actions[:, 0], arrivals[:, 0], list(world.asked)
     played = simulate(problem, policy, 1, seed=seed, record=True)
-    assert played.states is not None
-    assert played.actions is not None
-    assert played.arrivals is not None
-    states, actions, arrivals = played.states[0], played.actions[0], played.arrivals[0]
+    states, actions, arrivals = (column[0] for column in played.record)
     episode = Episode(states, actions, arrivals, np.zeros(len(states)), problem.warmup)
     return states, actions, arrivals, [episode.information(h) for h in range(problem.horizon)]
 

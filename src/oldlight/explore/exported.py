@@ -131,6 +131,3 @@ def _put(found: dict[str, Any], part: dict[str, Any]) -> None:
         found["episodes"].append(part)
     elif part["part"] != "progress" and part.get("final", True):
         found[part["part"]] = part
-
-
-__all__ = ["DELAYS", "LOSSES", "export_page", "exported_menu", "grid_of"]

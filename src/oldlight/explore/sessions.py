@@ -99,9 +99,8 @@ class Session:
         self.workers, self._send = workers, send
         self.newest = 0  # the number of the last job
         self._wanted: tuple[int, dict[str, Any]] | None = None
-        self._news: asyncio.Queue[tuple[Worker, Any] | None] = (
-            asyncio.Queue()
-        )  # what a worker said; None: a new job, or the end
+        # what a worker said; None: a new job, or the end
+        self._news: asyncio.Queue[tuple[Worker, Any] | None] = asyncio.Queue()
         self._loop = asyncio.get_running_loop()
         self._open = True
         self._worker = self._started()

@@ -19,12 +19,11 @@ import os
 from typing import Any, NoReturn
 
 import numpy as np
-from numpy.typing import NDArray
 
 from oldlight import checks, files
+from oldlight.arrays import Floats
 from oldlight.model.table_size import check_room
 
-Floats = NDArray[np.float64]
 HEADS = ("discount", "values", "states", "actions", "observations", "start", "T", "O", "R")
 
 
@@ -206,17 +205,20 @@ class _Reader:
                 self.wrong(f"{kind} must be listed before they are used")
         return tuple(len(self.names[kind]) for kind in kinds)
 
+    def _place(self, kinds: tuple[str, ...], sizes: tuple[int, ...]) -> tuple[list[slice | int], tuple[int, ...], int]:
+        """What stands between colons, the sizes of what follows it, and the line."""
+        place = [self.which(kinds[0])]
+        while self.peek() == ":" and len(place) < len(kinds):
+            self.at += 1
+            place.append(self.which(kinds[len(place)]))
+        return place, sizes[len(place) :], self.tokens[self.at - 1][1]
+
     def _probabilities(self, name: str) -> None:
         """T: action : state : next, or O: action : next : observation; the rest of the axes follows as numbers."""
         kinds = ("actions", "states", "states" if name == "T" else "observations")
         sizes = self._sizes(*kinds)
         table = self._array(name, sizes)
-        place = [self.which(kinds[0])]
-        while self.peek() == ":" and len(place) < 3:
-            self.at += 1
-            place.append(self.which(kinds[len(place)]))
-        line = self.tokens[self.at - 1][1]
-        left = sizes[len(place) :]
+        place, left, line = self._place(kinds, sizes)
         if self.peek() == "uniform":
             self.at += 1
             values: Any = 1.0 / sizes[2]
@@ -233,12 +235,7 @@ class _Reader:
         """R: action : state : next : observation; what is ``*`` to all stays an axis of length 1."""
         kinds = ("actions", "states", "states", *(("observations",) if "observations" in self.names else ()))
         sizes = self._sizes(*kinds)
-        place: list[slice | int] = [self.which(kinds[0])]
-        while self.peek() == ":" and len(place) < len(kinds):
-            self.at += 1
-            place.append(self.which(kinds[len(place)]))
-        line = self.tokens[self.at - 1][1]
-        left = sizes[len(place) :]
+        place, left, line = self._place(kinds, sizes)
         values = self.numbers(int(np.prod(left)), f"R of line {line}").reshape(left)
         needed = [1 if isinstance(x, slice) else n for x, n in zip(place, sizes, strict=False)] + list(left)
         before = self.tables.get("R")

@@ -16,13 +16,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from oldlight import checks
+from oldlight.arrays import Floats, Ints
 
 if TYPE_CHECKING:
     from oldlight import files
     from oldlight.model.mdp import TabularMDP
 
-Floats = NDArray[np.float64]
-Ints = NDArray[np.int64]
 LISTS = ("first", "successor", "probability")
 
 

@@ -28,14 +28,14 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from oldlight.arrays import Floats
 from oldlight.checks import TooLarge
 from oldlight.machine import default_limit, format_bytes
 from oldlight.model.channels.delay_law import DelayLaw, is_kept
+from oldlight.model.held_steps import certain
 from oldlight.model.link_information import LinkInformation, check_link, law_of_state
 from oldlight.model.possible import check
 from oldlight.model.problem import ImpairedMDP, checked_problem
-
-Floats = NDArray[np.float64]
 
 
 class Information(NamedTuple):
@@ -107,11 +107,9 @@ def advance(B: Floats, acts: NDArray[Any], P: Any) -> Floats:
 
 def newest(problem: ImpairedMDP, info: Information) -> tuple[int, Floats]:
     """The newest step whose state is known, and its law: (t, e_{s_t}), or (0, rho) at the root."""
-    if info.t is None:
+    if info.t is None or info.state is None:
         return 0, problem.initial
-    corner = np.zeros(problem.n_states)
-    corner[info.state] = 1.0
-    return info.t, corner
+    return info.t, certain(problem.n_states, info.state)
 
 
 def current(problem: ImpairedMDP, info: Information) -> Floats:

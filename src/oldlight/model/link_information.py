@@ -4,18 +4,18 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Hashable, Sequence
+from itertools import islice
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
+from oldlight.arrays import Floats
 from oldlight.model.channels.automaton import NOTHING_NEWER, ChannelAutomaton, News
+from oldlight.model.held_steps import certain
 from oldlight.model.mdp import TabularMDP
 
 if TYPE_CHECKING:
     from oldlight.model.problem import ImpairedMDP
-
-Floats = NDArray[np.float64]
 
 
 class LinkInformation(NamedTuple):
@@ -52,9 +52,15 @@ class LinkInformation(NamedTuple):
 class PolicyOfNodes(ABC):
     """Base of the policies that are asked with a `LinkInformation`."""
 
+    n_actions: int
+
     @abstractmethod
+    def action(self, info: Any) -> int:
+        """The action at `info`."""
+
     def probabilities(self, info: Any) -> Floats:
         """The probability of each action."""
+        return certain(self.n_actions, self.action(info))
 
     @abstractmethod
     def fits(self, problem: ImpairedMDP) -> bool:
@@ -65,7 +71,7 @@ class NodePolicy(PolicyOfNodes):
     """`choose(info)` gives the action at a `LinkInformation` of one problem; each is asked once."""
 
     def __init__(self, problem: ImpairedMDP, choose: Callable[[LinkInformation], int]) -> None:
-        self.problem, self.choose = problem, choose
+        self.problem, self.choose, self.n_actions = problem, choose, problem.n_actions
         self._known: dict[LinkInformation, int] = {}
 
     def action(self, info: LinkInformation) -> int:
@@ -73,9 +79,6 @@ class NodePolicy(PolicyOfNodes):
         if info not in self._known:
             self._known[info] = int(self.choose(info))
         return self._known[info]
-
-    def probabilities(self, info: Any) -> Floats:
-        return np.asarray(np.eye(self.problem.n_actions)[self.action(info)])
 
     def fits(self, problem: ImpairedMDP) -> bool:
         mine = self.problem
@@ -132,26 +135,18 @@ class NodeFollower:
 
 def law_of_state(mdp: TabularMDP, info: LinkInformation, steps: int, initial: Floats | None = None) -> Floats:
     """The law of s_{t + steps} (of s_steps when nothing has been seen), from `info` and its first `steps` actions."""
-    if info.t is None:
+    if info.t is None or info.state is None:
         b = mdp.initial if initial is None else initial
     else:
-        b = np.zeros(mdp.n_states)
-        b[info.state] = 1.0
+        b = certain(mdp.n_states, info.state)
     for i, a in enumerate(info.queue[:steps]):
         b = mdp.advanced(b, max((info.t or 0) + i, 0), a)
     return b
 
 
 def ages_of(automaton: ChannelAutomaton, h: int) -> set[tuple[int, int | None]]:
-    """The nodes, by number, that can be met at time h, each with the age (None: nothing has been seen)."""
-    at: set[tuple[int, int | None]] = {(-1, None)}
-    for _ in range(h + 1):
-        at = {
-            (target, (None if m is None else m + 1) if age == NOTHING_NEWER else age)
-            for n, m in at
-            for _, target, age in automaton.row(n)
-        }
-    return at
+    """(node, age of the newest visible observation; None: nothing is seen) that can be at time h."""
+    return set(next(islice(automaton.age_laws(), h, None)))
 
 
 def check_link(problem: ImpairedMDP, info: Any, automaton: ChannelAutomaton | None = None) -> None:

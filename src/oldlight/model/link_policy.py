@@ -14,6 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from oldlight import checks, files
+from oldlight.arrays import Floats
 from oldlight.model.age_layers import ROOT, Layers
 from oldlight.model.channels.automaton import ChannelAutomaton, News
 from oldlight.model.held_steps import HeldSteps, certain
@@ -22,7 +23,6 @@ from oldlight.model.link_information import LinkInformation, PolicyOfNodes, ages
 from oldlight.model.link_tables import LinkTables, link_arrays
 from oldlight.model.problem import ImpairedMDP
 
-Floats = NDArray[np.float64]
 KIND = "oldlight.LinkPolicy"
 FINE = 2.0**30  # laws are looked up by their masses in multiples of 1/FINE, and compared to within NEAR
 NEAR = 2.0**-44
@@ -168,9 +168,6 @@ class LinkPolicy(PolicyOfNodes):
         except KeyError:
             raise KeyError(f"no information state {tuple(info)} in this problem") from None
 
-    def probabilities(self, info: Any) -> Floats:
-        return np.asarray(np.eye(self.n_actions)[self.action(info)])
-
     def fits(self, problem: ImpairedMDP) -> bool:
         """Was the policy made for a problem of these sizes, behind a link of these nodes that could do all that this one can?"""
         sizes = (self.horizon, self.n_states, self.n_actions)
@@ -266,8 +263,7 @@ class LinkPolicy(PolicyOfNodes):
             ("blind_actions", len(kept)),
             ("places", S),
         ):
-            array = arrays[name]
-            if array.size and not 0 <= int(array.min()) <= int(array.max()) < most:
+            if not checks.within(arrays[name], 0, most):
                 raise ValueError(f"{name!r} has an entry outside 0..{most - 1}")
         table, laws = arrays["rows"], len(arrays["masses"])
         if len(arrays["places"]) != laws or (
@@ -276,7 +272,7 @@ class LinkPolicy(PolicyOfNodes):
             raise ValueError("'rows' does not fit the laws")
         if not ((arrays["masses"] >= 0) & (arrays["masses"] <= 1)).all():
             raise ValueError("'masses' has an entry that is no probability")
-        if len(table) and not 0 <= int(table[:, 4].min()) <= int(table[:, 4].max()) < len(kept):
+        if not checks.within(table[:, 4], 0, len(kept)):
             raise ValueError(f"'rows' has an action outside 0..{len(kept) - 1}")
         return cls(link, arrays)
 
@@ -322,7 +318,7 @@ def read_automaton(held: files.Arrays, prefix: str = "") -> ChannelAutomaton:
     p = held.array(f"{prefix}tick_probability", "f", (len(to),))
     if (np.diff(first) < 0).any() or first[0] != 0 or first[-1] != len(to) or len(age) != len(to):
         raise ValueError("'tick_first' does not fit the ticks")
-    if len(to) and not 0 <= int(to.min()) <= int(to.max()) < len(nodes):
+    if not checks.within(to, 0, len(nodes)):
         raise ValueError(f"'tick_node' has a node outside 0..{len(nodes) - 1}")
     rows: list[list[Any]] = [
         [(float(p[i]), nodes[to[i]], int(age[i])) for i in range(*first[n : n + 2])] for n in range(len(first) - 1)

@@ -16,12 +16,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from oldlight import checks, files
+from oldlight.arrays import Floats, Ints
 from oldlight.model.age_layers import ROOT as ROOT
 from oldlight.model.channels.automaton import ChannelAutomaton, News
 from oldlight.model.held_steps import HeldSteps
 
-Ints = NDArray[np.int64]
-Floats = NDArray[np.float64]
 SAME = 1e-9  # laws this close are one: the plan's own differ by rounding from those that are met
 
 
@@ -78,10 +77,13 @@ class LinkTables:
         """The arrays by name, and whether each fits those before it."""
         (D, N), K = self.sizes.tolist(), len(self.kept)
         yield "link_sizes", 0 <= D < H and N >= 1
-        yield "link_kept", K >= 1 and _within(self.kept, 0, A)
-        yield "link_number", _within(self.number, 0, K)
+        yield "link_kept", K >= 1 and checks.within(self.kept, 0, A)
+        yield "link_number", checks.within(self.number, 0, K)
         h, node, length, offset, blind = self.blocks.T
-        yield "link_blocks", len(h) > 0 and _within(h, 0, H) and _within(node, 0, N) and _within(length, ROOT, D + 1)
+        yield (
+            "link_blocks",
+            len(h) > 0 and checks.within(h, 0, H) and checks.within(node, 0, N) and checks.within(length, ROOT, D + 1),
+        )
         yield "link_blocks", set(range(H)) == set(h.tolist()) and bool((np.where(length == ROOT, h, length) <= h).all())
         with np.errstate(over="ignore"):
             codes = float(K) ** np.where(length == ROOT, h, length)
@@ -92,8 +94,8 @@ class LinkTables:
             "link_prior",
             len(self.prior) == len(h) and bool((self.prior >= 0).all() and (self.prior <= 1 + 1e-6).all()),
         )
-        yield "link_actions", _within(self.actions, 0, K)
-        yield "link_blind", _within(self.blind, 0, K)
+        yield "link_actions", checks.within(self.actions, 0, K)
+        yield "link_blind", checks.within(self.blind, 0, K)
         with np.errstate(over="ignore", invalid="ignore"):
             whole = float(self.initial.sum())
         yield "link_initial", bool((self.initial >= 0).all() and abs(whole - 1) <= checks.SUM_TOLERANCE)
@@ -103,15 +105,15 @@ class LinkTables:
     def _laws(self, blocks: int, K: int, S: int) -> Iterator[tuple[str, bool]]:
         yield "link_beliefs", len(self.beliefs) >= 1 and _rising(self.beliefs[:, 3], len(self.support))
         block, _, action, _ = self.beliefs[:-1].T
-        yield "link_beliefs", _within(block, 0, blocks) and _within(action, 0, K)
-        yield "link_support", _within(self.support, 0, S)
+        yield "link_beliefs", checks.within(block, 0, blocks) and checks.within(action, 0, K)
+        yield "link_support", checks.within(self.support, 0, S)
         yield "link_mass", len(self.mass) == len(self.support) and bool(np.isfinite(self.mass).all())
 
     def _links(self, N: int) -> Iterator[tuple[str, bool]]:
         node, age, target = self.ticks.T
-        yield "link_ticks", _within(node, 0, N + 1) and _within(target, 0, N) and bool((age >= -1).all())
+        yield "link_ticks", checks.within(node, 0, N + 1) and checks.within(target, 0, N) and bool((age >= -1).all())
         yield "link_news", len(self.news) >= 1 and _rising(self.news[:, 2], len(self.said))
-        yield "link_news", _within(self.news[:-1, 0], 0, N + 1) and _within(self.news[:-1, 1], 0, N)
+        yield "link_news", checks.within(self.news[:-1, 0], 0, N + 1) and checks.within(self.news[:-1, 1], 0, N)
 
 
 def link_arrays(automaton: ChannelAutomaton) -> dict[str, Ints]:
@@ -134,10 +136,6 @@ def link_arrays(automaton: ChannelAutomaton) -> dict[str, Ints]:
 def heard_of(said: list[int]) -> News:
     """What `LinkTables.said` holds for one tick."""
     return News(tuple(x for x in said if x >= 0), tuple(-1 - x for x in said if x < 0))
-
-
-def _within(values: NDArray[Any], low: int, end: int) -> bool:
-    return bool((values >= low).all() and (values < end).all())
 
 
 def _rising(first: Ints, end: int) -> bool:

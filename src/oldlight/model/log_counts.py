@@ -29,12 +29,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from oldlight import checks
+from oldlight.arrays import Floats, Ints
 from oldlight.model.log_table import Columns, LogTable, read_log, wrong
 from oldlight.model.mdp import TabularMDP
 from oldlight.model.table_size import check_room
 
-Floats = NDArray[np.float64]
-Whole = NDArray[np.int64]
 UNMET = ("worst", "stay", "mean", "refuse")
 ENDS = ("cut", "absorb")
 SHOWN = 10  # pairs in a printed table
@@ -70,10 +69,10 @@ class LogCounts:
     actions: tuple[str, ...]
     episodes: int
     steps: int
-    visits: Whole
-    pair: Whole
-    following: Whole
-    count: Whole
+    visits: Ints
+    pair: Ints
+    following: Ints
+    count: Ints
     reward: Floats
     deviation: Floats
 
@@ -99,7 +98,7 @@ class LogCounts:
             lacking &= (self.visits > 0).any(axis=-1, keepdims=True)
         return [(*map(int, h), self.states[s], self.actions[a]) for *h, s, a in np.argwhere(lacking)]
 
-    def _by_pair(self) -> Whole:
+    def _by_pair(self) -> Ints:
         return self.visits if self.visits.ndim == 2 else np.asarray(self.visits.sum(axis=0))
 
     def intervals(self, confidence: float = 0.95) -> list[dict[str, Any]]:

@@ -31,13 +31,12 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from oldlight import checks
+from oldlight.arrays import Floats
 from oldlight.model import readers as tables
 from oldlight.model import span
 from oldlight.model.held_steps import pushed
 from oldlight.model.sources import Sources
 from oldlight.model.transitions import stored
-
-Floats = NDArray[np.float64]
 
 
 class TabularMDP(Sources):

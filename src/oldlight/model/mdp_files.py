@@ -15,22 +15,21 @@ from typing import TYPE_CHECKING, Any, TypeVar
 import numpy as np
 
 from oldlight import checks, files
+from oldlight.model.held_steps import HeldSteps
 
 if TYPE_CHECKING:
     from oldlight.model.mdp import TabularMDP
 
 Process = TypeVar("Process", bound="TabularMDP")
-VERSIONS = {
-    False: 1,
-    True: 2,
-}  # by `sparse`: an oldlight that knows dense ones alone refuses a sparse one by its version
+# by `sparse`: an oldlight that knows dense ones alone refuses a sparse one by its version
+VERSIONS = {False: 1, True: 2}
 
 
 def save(mdp: TabularMDP, parts: dict[str, Any], path: str | os.PathLike[str]) -> Path:
     """Write both files; parts: the arguments of the constructor."""
     arrays_path, text_path = _file_pair(path)
     arrays = {key: parts[key] for key in ("rewards", "initial")}
-    arrays |= _lists(parts["transitions"]) if mdp.sparse else {"transitions": parts["transitions"]}
+    arrays |= HeldSteps.of(mdp).to_arrays() if mdp.sparse else {"transitions": parts["transitions"]}
     checks.save_arrays(arrays_path, **arrays)
     lines = [
         "# a finite episodic decision process; the arrays are in the npz file beside this one",
@@ -80,17 +79,6 @@ def load(kind: type[Process], path: str | os.PathLike[str]) -> Process:
         return kind(**parts, horizon=H)
 
 
-def _lists(transitions: Any) -> dict[str, Any]:
-    """The three arrays of a sparse process."""
-    steps = transitions if isinstance(transitions, list) else [transitions]
-    begin = np.cumsum([0, *(step.nnz for step in steps[:-1])])
-    return {
-        "first": np.stack([step.indptr.astype(np.int64) + at for step, at in zip(steps, begin.tolist(), strict=True)]),
-        "successor": np.concatenate([step.indices for step in steps]),
-        "probability": np.concatenate([step.data for step in steps]),
-    }
-
-
 def _matrices(held: files.Arrays, H: int | None, S: int, A: int) -> Any:
     """The sparse matrices, after the three arrays were found to fit together."""
     from scipy.sparse import csr_array
@@ -101,7 +89,7 @@ def _matrices(held: files.Arrays, H: int | None, S: int, A: int) -> Any:
     fits = whole[0] == 0 and whole[-1] == len(p) == len(successor) and np.array_equal(first[:-1, -1], first[1:, 0])
     if not fits or (np.diff(first, axis=1) < 0).any():
         raise ValueError("'first' does not say where each list of 'successor' and 'probability' begins")
-    if len(p) and (successor.min() < 0 or successor.max() >= S):
+    if not checks.within(successor, 0, S):
         raise ValueError(f"'successor' has states outside 0..{S - 1}")
     steps = [
         csr_array((p[row[0] : row[-1]], successor[row[0] : row[-1]].astype(np.int64), row - row[0]), shape=(S * A, S))

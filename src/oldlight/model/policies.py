@@ -23,10 +23,10 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from oldlight import checks
+from oldlight.arrays import Floats
+from oldlight.model.held_steps import certain
 from oldlight.model.information import Information, Layout, current, decode, encode, settled_late
 from oldlight.model.problem import ImpairedMDP
-
-Floats = NDArray[np.float64]
 
 
 @runtime_checkable
@@ -46,12 +46,6 @@ class Policy(Protocol):
 
     def probabilities(self, info: Information) -> Floats:
         """The probability of each action for what the agent knows, shape (A,)."""
-
-
-def _point(a: int, n_actions: int) -> Floats:
-    certain = np.zeros(n_actions)
-    certain[a] = 1.0
-    return certain
 
 
 def _known_actions(name: str, table: NDArray[Any], n_actions: int) -> NDArray[Any]:
@@ -137,7 +131,7 @@ class TablePolicy:
         if self.action_probabilities is not None:
             return np.array(self.action_probabilities[i])
         assert self.actions is not None
-        return _point(int(self.actions[i]), self.layout.n_actions)
+        return certain(self.layout.n_actions, int(self.actions[i]))
 
     def action(self, info: Information) -> int:
         """The action; refused where the policy randomises."""
@@ -214,7 +208,7 @@ class BlackoutPolicy:
 
     def probabilities(self, info: Information) -> Floats:
         """The probability of each action, shape (A,): 1 for that of the sequence."""
-        return _point(self.action(info), self.n_actions)
+        return certain(self.n_actions, self.action(info))
 
     def fits(self, problem: ImpairedMDP) -> bool:
         """Was the policy made for a problem of these sizes?"""
@@ -332,7 +326,7 @@ class MarkovPolicy:
 def as_probabilities(given: Any, n_actions: int, who: str) -> Floats:
     """An action or the probabilities of the actions, as probabilities."""
     if np.ndim(given) == 0:
-        return _point(checks.whole(who, given, most=n_actions - 1), n_actions)
+        return certain(n_actions, checks.whole(who, given, most=n_actions - 1))
     if isinstance(given, np.ndarray) and given.dtype == np.float64 and given.shape == (n_actions,):
         listed = given.tolist()  # for so few numbers plain Python is the quickest
         if min(listed) >= 0.0 and abs(sum(listed) - 1.0) <= checks.SUM_TOLERANCE:
@@ -347,24 +341,11 @@ def probabilities_at(problem: ImpairedMDP, policy: Policy, info: Information) ->
     """What is done on `info`: what was under way before the start, then what the policy answers, checked."""
     A = problem.n_actions
     if info.h < problem.actuation:
-        return _point(problem.pending[info.h], A)
+        return certain(A, problem.pending[info.h])
     given = policy.probabilities(info)
     if isinstance(policy, TablePolicy | BlackoutPolicy | FunctionPolicy) and len(given) == A:
         return given  # checked when it was made
     return as_probabilities(given, A, f"the policy at {tuple(info)}")
-
-
-def made_for_another(policy: Any, problem: ImpairedMDP) -> ValueError:
-    """The error for a policy whose table does not fit the problem."""
-    return ValueError(f"{policy!r} was made for another problem than {problem!r}: sizes, channel or start differ")
-
-
-def not_a_policy(policy: Any) -> TypeError:
-    """The error for something that cannot be asked what to do."""
-    return TypeError(
-        f"policy is of type {type(policy).__name__}, without probabilities(info); wrap a function of the information state: "
-        "oldlight.FunctionPolicy(choose, n_actions)"
-    )
 
 
 def tabulate(problem: ImpairedMDP, policy: Policy, layout: Layout | None = None) -> TablePolicy:

@@ -8,12 +8,11 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import NDArray
 
+from oldlight.arrays import Floats
 from oldlight.model.problem import ImpairedMDP
 
 if TYPE_CHECKING:
     from oldlight.model.information import Information
-
-Floats = NDArray[np.float64]
 
 
 def check(problem: ImpairedMDP, info: Information) -> None:

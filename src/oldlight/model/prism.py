@@ -20,12 +20,11 @@ from pathlib import Path
 from typing import Any, NoReturn
 
 import numpy as np
-from numpy.typing import NDArray
 
 from oldlight import checks, files
+from oldlight.arrays import Floats
 from oldlight.model.table_size import check_room
 
-Floats = NDArray[np.float64]
 BESIDE = ("lab", "sta", "srew", "trew")
 MISSING = ("first", "stay")
 LABEL = re.compile(r'(\d+)="([^"]*)"')

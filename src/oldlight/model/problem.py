@@ -22,17 +22,15 @@ from functools import cached_property
 from typing import Any, Literal, TypeAlias
 
 import numpy as np
-from numpy.typing import NDArray
 
 from oldlight import checks, drawing
+from oldlight.arrays import Floats
 from oldlight.model.channels import Channel, ChannelAutomaton, LossChannel
 from oldlight.model.channels.capped_link import CappedLink, probability_older
 from oldlight.model.channels.delay_law import DelayLaw
 from oldlight.model.channels.endless import TRIES, check_endless, endless
 from oldlight.model.channels.without_law import check_start, no_delay_law
 from oldlight.model.mdp import TabularMDP
-
-Floats = NDArray[np.float64]
 
 
 @dataclass(frozen=True)
@@ -281,7 +279,7 @@ def checked_problem(problem: ImpairedMDP, who: str) -> None:
 
 
 @dataclass(frozen=True)
-class Truncated:
+class Truncated(drawing.Result):
     """A problem with a shorter delay, and how far its values can be off; made by `truncate`.
 
     For the optimal value, and for every policy of `problem`: value − value_error ≤ value of the original ≤ value + value_error. The
@@ -310,10 +308,6 @@ class Truncated:
     max_delay: int
     probability: float
     value_error: float
-
-    def to_dict(self) -> dict[str, Any]:
-        """The fields as plain data for JSON."""
-        return drawing.plain(vars(self))  # type: ignore[no-any-return]
 
     def plot(self, ax: Any = None) -> Any:
         """Draw the probability that some delay of an episode exceeds k (behind a link that loses, or has no delay law: that some

@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 import numpy as np
-from numpy.typing import NDArray
 
 from oldlight import checks
+from oldlight.arrays import Floats
 
-Floats = NDArray[np.float64]
 LONGEST = 10**6  # steps of an episode
 
 

@@ -31,7 +31,6 @@ from oldlight.model.link_information import LinkInformation, PolicyOfNodes
 from oldlight.model.link_policy import automaton_arrays, read_automaton
 from oldlight.model.problem import ImpairedMDP
 
-Floats = NDArray[np.float64]
 KIND = "oldlight.StationaryPolicy"
 TIE = 1e-9
 
@@ -78,9 +77,6 @@ class StationaryPolicy(PolicyOfNodes):
         """The action at `info`, a `LinkInformation` (or an `Information` where its age tells the node)."""
         known = self.of_node(info)
         return self.choose(self.nodes.get(known.node, -1), known.state if known.t is not None else None, known.queue)
-
-    def probabilities(self, info: Any) -> Floats:
-        return np.asarray(np.eye(self.n_actions)[self.action(info)])
 
     def choose(self, n: int, state: int | None, queue: tuple[int, ...]) -> int:
         """The action at node number n (−1: none of the plan's) with the newest visible state, None where nothing has been seen."""
@@ -243,20 +239,15 @@ def _parts(arrays: dict[str, NDArray[Any]], nodes: int) -> Iterator[tuple[str, b
         yield name, bool((rows >= 0).all() and (np.abs(sums - 1) <= checks.SUM_TOLERANCE).all())
     yield "numbers", 0 <= depth < 64 and reach >= 0 and 0 <= rest < A and growing in (0, 1)
     for name, most in (("kept", A), ("number", K), ("actions", K), ("root_actions", K)):
-        array = arrays[name]
-        yield name, not array.size or 0 <= int(array.min()) <= int(array.max()) < most
+        yield name, checks.within(arrays[name], 0, most)
     node, length, place, row = arrays["blocks"].T
-    yield "blocks", bool(len(node) > 0 and _within(node, nodes) and _within(length, depth + 1))
+    yield "blocks", bool(len(node) > 0 and checks.within(node, 0, nodes) and checks.within(length, 0, depth + 1))
     size = np.array([float(S) * float(K) ** int(L) for L in length])
     yield "blocks", bool((place >= 0).all() and (place + size <= len(arrays["actions"])).all())
     yield "blocks", bool((row >= -1).all() and (row < len(arrays["expectations"])).all())
     h, node, place = arrays["roots"].T
-    yield "roots", _within(h, 64) and _within(node, nodes)
+    yield "roots", checks.within(h, 0, 64) and checks.within(node, 0, nodes)
     ends = place + np.array([float(K) ** int(x) for x in h])
     yield "roots", bool((place >= 0).all() and (ends <= len(arrays["root_actions"])).all())
     wide = arrays["expectations"].shape
     yield "expectations", wide[0] == 0 or wide[1:] == (S, max(K**depth, 1))
-
-
-def _within(values: NDArray[Any], end: int) -> bool:
-    return bool((values >= 0).all() and (values < end).all())

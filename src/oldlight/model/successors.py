@@ -8,18 +8,16 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
+from oldlight.arrays import Floats, Ints
 from oldlight.checks import TooLarge
 from oldlight.machine import default_limit, format_bytes
 from oldlight.model.channels.pmfs import running_sums
 from oldlight.model.mdp import TabularMDP
-
-Floats = NDArray[np.float64]
-Ints = NDArray[np.int64]
 
 
 @dataclass(frozen=True, eq=False)
@@ -119,9 +117,22 @@ def likely_successors(mdp: TabularMDP) -> NDArray[Any]:
     return np.stack(found)
 
 
-def successor_sums(mdp: TabularMDP, *, likely_first: bool = True) -> tuple[NDArray[np.int64], Floats]:
-    """The transitions as the kernels draw them: successors index[h, s·A + a, k] and the running sums of their probabilities; one h if
-    they do not change with time. likely_first: likely successors come first, so that they are found soon; else they rise."""
+class SuccessorSums(NamedTuple):
+    """Successors [h, s·A + a, k] and the running sums of their probabilities; one h if they do not change with time."""
+
+    following: Ints
+    cumulative: Floats
+
+    def drawn(self, h: int, pair: Ints, u: Floats) -> Ints:
+        """The next state of each s·A + a in `pair`, by a uniform number each."""
+        i = min(h, len(self.following) - 1)
+        place = (self.cumulative[i, pair] <= u[:, None]).sum(axis=1)
+        found: Ints = self.following[i, pair, np.minimum(place, self.following.shape[2] - 1)]
+        return found
+
+
+def successor_sums(mdp: TabularMDP, *, likely_first: bool = True) -> SuccessorSums:
+    """The transitions as they are drawn. likely_first: likely successors come first, so that they are found soon; else they rise."""
     steps = all_successors(mdp)
     shape = (len(steps), mdp.n_states * mdp.n_actions, padded_width(steps))
     found, cumulative = np.zeros(shape, dtype=np.int64), np.full(shape, 2.0)
@@ -133,4 +144,4 @@ def successor_sums(mdp: TabularMDP, *, likely_first: bool = True) -> tuple[NDArr
             index, weight = np.take_along_axis(index, order, axis=1), np.take_along_axis(weight, order, axis=1)
         found[i, :, :n] = index
         cumulative[i, :, :n] = running_sums(weight)
-    return found, cumulative
+    return SuccessorSums(found, cumulative)

@@ -24,12 +24,11 @@ from itertools import pairwise
 from typing import Any
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
 from oldlight import checks, machine
+from oldlight.arrays import Floats, Ints
 
-Floats = NDArray[np.float64]
-Ints = NDArray[np.int64]
 NAME = "transitions"
 DENSE_LIMIT = 2**28  # bytes of a dense array that is made of a sparse model on request
 SMALL = 2**26  # bytes of a dense array that is not worth a sparse one
@@ -109,7 +108,7 @@ def stored(values: Any, horizon: int | None, shape: tuple[int, ...]) -> Transiti
         return _checked([_one_step(values, NAME)], True)
     if isinstance(values, Mapping):
         return _from_triples(values, horizon, shape)
-    first = _first(values)
+    first = checks.first_sparse(values)
     if first is None:
         return _dense(values, horizon)
     return _from_list(list(values), horizon, shape)
@@ -158,15 +157,6 @@ def _dense(values: ArrayLike, horizon: int | None) -> Transitions:
 
 
 # -- sparse -----------------------------------------------------------------------------------------------------------
-
-
-def _first(values: Any) -> Any:
-    """The first sparse matrix in a list, or a list of lists, of them; None if there is none."""
-    if checks.is_sparse(values):
-        return values
-    several = isinstance(values, list | tuple) or (isinstance(values, np.ndarray) and values.dtype == object)
-    found = (_first(value) for value in values) if several else ()
-    return next((matrix for matrix in found if matrix is not None), None)
 
 
 def _from_list(values: list[Any], horizon: int | None, shape: tuple[int, ...]) -> Transitions:

@@ -40,7 +40,7 @@ AtHorizon = Literal["arrival", "hazard", "nothing"]
 
 
 @dataclass(frozen=True)
-class Claim:
+class Claim(drawing.Result):
     """What a statement asserts, "left relation right", and whether the numbers agree.
 
     Parameters
@@ -69,10 +69,6 @@ class Claim:
     holds: bool
     detail: dict[str, Any] = field(default_factory=dict)
     relation: str = "≤"
-
-    def to_dict(self) -> dict[str, Any]:
-        """The fields as plain data for JSON."""
-        return drawing.plain(vars(self))  # type: ignore[no-any-return]
 
     def plot(self, ax: Any = None) -> Any:
         """Draw both sides as bars; returns the matplotlib axes."""
@@ -303,9 +299,8 @@ def proposition5_long(
     cost = gap(problem)
     played = simulate(problem, cost.solution.policy, K, seed=seed, record=True)
     by_start = cost.solution.value_by_start
-    assert played.states is not None
     assert by_start is not None
-    counts = np.bincount(played.states[:, 0], minlength=2)
+    counts = np.bincount(played.record[0][:, 0], minlength=2)
     full = np.array([solve(ImpairedMDP(mdp.replace(initial=e), ConstantDelay(0))).value for e in np.eye(2)])
     known = np.array([solve(ImpairedMDP(mdp.replace(initial=e), ConstantDelay(d + 1))).value for e in np.eye(2)])
     bound = 0.5 - float(np.sqrt(np.log(1.0 / gamma) / (2 * K)))

@@ -41,18 +41,17 @@ from __future__ import annotations
 import math
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 from scipy.special import bdtr, gammaln, xlog1py, xlogy
 
 from oldlight import checks
+from oldlight.arrays import Floats
 from oldlight.model.channels import ConstantDelay, Loss
 from oldlight.model.mdp import TabularMDP
 from oldlight.model.problem import ImpairedMDP
 from oldlight.paper import bounds
 from oldlight.paper.claims import Claim
 from oldlight.random_streams import Seed, seed_number
-
-Floats = NDArray[np.float64]
 
 __all__ = [
     "blind_coin",

@@ -33,6 +33,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from oldlight import checks
+from oldlight.arrays import Floats
 from oldlight.model.policies import FunctionPolicy, Policy
 from oldlight.model.problem import ImpairedMDP
 from oldlight.paper.bounds import log_term
@@ -41,7 +42,6 @@ from oldlight.planning.delay import DelayModel, Induction, Stage
 from oldlight.random_streams import Seed, seed_number
 from oldlight.simulation import Simulation, simulate
 
-Floats = NDArray[np.float64]
 SHORTEST = 16  # draws from which on errors are taken for normal
 
 
@@ -166,21 +166,19 @@ def _stream(estimate: str, draws: NDArray[np.int64], truth: Floats, measure: Flo
 
 def _delay(problem: ImpairedMDP, played: Simulation, stages: list[Stage], iota: float) -> Iterator[Stream]:
     H, A, warmup, law = problem.horizon, problem.n_actions, problem.warmup, problem.law
-    assert played.states is not None
-    assert played.actions is not None
-    assert played.arrivals is not None
+    states, actions, arrivals = played.record
     D = min(H, law.max_delay + 1)
     wide = math.sqrt(D * iota)
     for i in range(warmup + H - 1):
         t = i - warmup
-        pair = played.states[:, i].astype(np.int64) * A + played.actions[:, i]
-        late = played.arrivals[:, i] - t
-        wait = played.arrivals[:, i + 1] - played.arrivals[:, i] - 1
+        pair = states[:, i].astype(np.int64) * A + actions[:, i]
+        late = arrivals[:, i] - t
+        wait = arrivals[:, i + 1] - arrivals[:, i] - 1
         uncut = late + wait < law.longest_delay  # else the wait was cut short
         for sa in np.unique(pair).tolist():
             s, a = divmod(sa, A)
             here = pair == sa
-            following = played.states[here, i + 1].astype(np.int64)
+            following = states[here, i + 1].astype(np.int64)
             yield _stream("p̂", following, problem.transitions_at(t)[s, a], ahead(stages, t), H * wide)
             table = law.at_step(law.hazard, t)
             hazard = table[min(s, table.shape[0] - 1), min(a, table.shape[1] - 1)]
@@ -204,11 +202,9 @@ def _loss(problem: ImpairedMDP, played: Simulation, K: int, gamma: float, iota: 
     H, S, A = problem.horizon, problem.n_states, problem.n_actions
     P, R, rates = problem.mdp.transitions, problem.mdp.rewards, problem.arrival_probability
     assert rates is not None
-    assert played.actions is not None
-    states, actions = played.revealed.astype(np.int64), played.actions.astype(np.int64)
-    sides = 1.0 - 2.0 * (
-        (np.arange(2**S)[None, :] >> np.arange(S)[:, None]) & 1
-    )  # TV: half of the best choice of signs
+    states, actions = played.revealed.astype(np.int64), played.record[1].astype(np.int64)
+    # TV: half of the best choice of signs
+    sides = 1.0 - 2.0 * ((np.arange(2**S)[None, :] >> np.arange(S)[:, None]) & 1)
     for h in range(H):
         arrived = (states[:, h] >= 0).astype(np.int64)
         truth = np.array([1.0 - rates[h], rates[h]])

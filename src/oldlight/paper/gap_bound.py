@@ -32,8 +32,8 @@ import math
 from collections.abc import Iterator
 
 import numpy as np
-from numpy.typing import NDArray
 
+from oldlight.arrays import Floats
 from oldlight.model.information import Information, beginnings, current, moves
 from oldlight.model.policies import FunctionPolicy, Policy
 from oldlight.model.problem import ImpairedMDP
@@ -43,7 +43,6 @@ from oldlight.planning.evaluation import unimpaired, visits
 from oldlight.planning.gap import gap
 from oldlight.random_streams import Seed, seed_number
 
-Floats = NDArray[np.float64]
 Measure = dict[Information, float]  # ρ_h for all h at once: an Information carries its h
 Choices = dict[Information, tuple[int, ...]]
 ALL_STATES = 10**9

@@ -40,7 +40,7 @@ from __future__ import annotations
 import math
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
 from oldlight import checks
 from oldlight.model.policies import FunctionPolicy, Policy
@@ -48,8 +48,6 @@ from oldlight.model.problem import ImpairedMDP
 from oldlight.paper.claims import Claim
 from oldlight.random_streams import Seed, seed_number
 from oldlight.simulation import simulate
-
-Floats = NDArray[np.float64]
 
 
 def longest_gap(k: int, q: int, theta: float) -> Claim:
@@ -345,14 +343,11 @@ def hidden_only(n_actions: int = 2) -> FunctionPolicy:
 
 
 def _sum_of_roots(problem: ImpairedMDP, policy: Policy, K: int, seed: int) -> float:
-    played = simulate(problem, policy, K, seed=seed, record=True)
-    assert played.states is not None
-    assert played.actions is not None
-    assert played.arrivals is not None
+    states, actions, arrivals = simulate(problem, policy, K, seed=seed, record=True).record
     total = 0.0
     for h in range(problem.horizon - 1):
-        pair = played.states[:, h].astype(np.int64) * problem.n_actions + played.actions[:, h]
-        both = (played.arrivals[:, h] >= 0) & (played.arrivals[:, h + 1] >= 0)
+        pair = states[:, h].astype(np.int64) * problem.n_actions + actions[:, h]
+        both = (arrivals[:, h] >= 0) & (arrivals[:, h + 1] >= 0)
         for one in np.unique(pair):
             here = pair == one
             total += float((1.0 / np.sqrt(np.maximum(np.cumsum(both[here]), 1))).sum())

@@ -30,6 +30,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from oldlight import checks
+from oldlight.arrays import Floats
 from oldlight.learners.delayed_ucbvi import DelayedUCBVI
 from oldlight.learners.loop import learn
 from oldlight.learners.loss_ucbvi import LossUCBVI
@@ -41,7 +42,6 @@ from oldlight.paper.claims import Claim
 from oldlight.paper.q_tables import delay_q, everything_known, loss_q, places, true_tables
 from oldlight.random_streams import Seed, seed_number
 
-Floats = NDArray[np.float64]
 Look = Callable[[], float]  # the lowest Q^k − Q* now
 ROUNDING = 1e-9
 

@@ -12,14 +12,12 @@ from itertools import product
 from typing import NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
+from oldlight.arrays import Floats
 from oldlight.learners.base import Setting
 from oldlight.learners.optimistic_tables import Estimate, Tables
 from oldlight.model.information import Information
 from oldlight.model.problem import ImpairedMDP
-
-Floats = NDArray[np.float64]
 
 
 class Place(NamedTuple):
@@ -149,10 +147,8 @@ def loss_q(
     """
     H, S = R.shape[:2]
     beliefs, past = [np.concatenate([initial[None], np.eye(S)])], [np.zeros(1 + S)]
-    after, earned = (
-        [],
-        [],
-    )  # [τ, a, s2], [τ, a]: the belief of the next state, and what the steps of τ and a have earned
+    # [τ, a, s2], [τ, a]: the belief of the next state, and what the steps of τ and a have earned
+    after, earned = [], []
     for h in range(H):
         rows = P[min(h, len(P) - 1)]
         after.append(np.einsum("is,sat->iat", beliefs[h], rows))

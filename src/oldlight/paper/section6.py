@@ -158,12 +158,8 @@ def paper_study(quick: bool = False, *, episodes: int | None = None) -> dict[str
     return {"name": NAME + (", quick" if quick else ""), "seed": 2023, "every": every, "blocks": blocks}
 
 
-SLOW = (
-    "PosteriorSampling",
-    "DelayedUCBVI, paper's bonus",
-    "AugmentedQLearning",
-    "MemorylessQLearning",
-)  # not in the demo
+# not in the demo
+SLOW = ("PosteriorSampling", "DelayedUCBVI, paper's bonus", "AugmentedQLearning", "MemorylessQLearning")
 
 
 def command_of(name: str) -> tuple[str, Path]:

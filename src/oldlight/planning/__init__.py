@@ -30,7 +30,7 @@ from oldlight.planning.large_loss import plan_large_loss, too_many_corners
 from oldlight.planning.link_solution import planned_by_automaton, solve_link
 from oldlight.planning.q_values import q_values
 from oldlight.planning.scratch import empty, scratch_folder
-from oldlight.planning.solution import Solution, Work
+from oldlight.planning.solution import PlanOptions, Solution, Work
 from oldlight.progress import progress_bar
 
 SMALL_TABLE = 100_000  # information states up to which a table is made even where none is needed
@@ -93,54 +93,37 @@ def solve(
     """
     try:
         folder = None if scratch is None else scratch_folder(scratch)
-        return _solved(problem, tolerance, depth, seconds, max_bytes, folder, progress)
+        return _solved(problem, PlanOptions(tolerance, depth, seconds, max_bytes, folder, progress))
     except KeyboardInterrupt as stopped:
         stopped.partial = getattr(stopped, "partial", None)  # type: ignore[attr-defined]
         raise
 
 
-def _solved(
-    problem: ImpairedMDP,
-    tolerance: float,
-    depth: int | None,
-    seconds: float | None,
-    max_bytes: int | None,
-    scratch: Path | None,
-    progress: bool | Callable[[int, int], None] | None,
-) -> Solution:
+def _solved(problem: ImpairedMDP, asked: PlanOptions) -> Solution:
     checked_problem(problem, "solve")
-    if seconds is not None:
-        checks.positive("seconds", seconds)
-    epsilon = checked_options(problem, tolerance, depth, max_bytes)
+    depth = asked.depth
+    if asked.seconds is not None:
+        checks.positive("seconds", asked.seconds)
+    asked = asked._replace(tolerance=checked_options(problem, asked.tolerance, depth, asked.max_bytes))
     if problem.forever:
         from oldlight.planning.stationary import solve_forever
 
-        return solve_forever(
-            problem, tolerance=epsilon, depth=depth, seconds=seconds, max_bytes=max_bytes, progress=progress
-        )
+        return solve_forever(problem, asked)
     if depth is None and too_many_corners(problem):
-        return plan_large_loss(problem, epsilon, seconds, max_bytes, progress, scratch)
+        return plan_large_loss(problem, asked)
     if planned_by_automaton(problem):
         plain = problem.has_delay_law and problem.loss is not None and problem.loss.independent
-        plain = plain and seconds is None and depth is None
+        plain = plain and asked.seconds is None and depth is None
         if plain and problem.law.constant is not None and _counted_along(problem):
             return _plan_certain(problem)
-        return solve_link(
-            problem,
-            tolerance=epsilon,
-            seconds=seconds,
-            depth=depth,
-            max_bytes=max_bytes,
-            progress=progress,
-            scratch=scratch,
-        )
+        return solve_link(problem, asked)
     if depth is not None and depth < (problem.warmup or problem.law.max_delay):
         from oldlight.planning.ladder import plan_ladder
 
-        return plan_ladder(problem, depth, max_bytes, progress, scratch=scratch)
+        return plan_ladder(problem, asked)
     if _counted_along(problem):
         return _plan_certain(problem)
-    return _plan_delay(problem, max_bytes, scratch, progress)
+    return _plan_delay(problem, asked)
 
 
 def checked_options(problem: ImpairedMDP, tolerance: float, depth: int | None, max_bytes: int | None) -> float:
@@ -198,17 +181,12 @@ def markov_values(problem: ImpairedMDP, policy: MarkovPolicy, stop: int | None =
     return V
 
 
-def _plan_delay(
-    problem: ImpairedMDP,
-    max_bytes: int | None,
-    scratch: Path | None,
-    progress: bool | Callable[[int, int], None] | None,
-) -> Solution:
+def _plan_delay(problem: ImpairedMDP, asked: PlanOptions) -> Solution:
     began = time.perf_counter()
-    layout, need, folder = checked_layout(problem, max_bytes, scratch=scratch)
+    layout, need, folder = checked_layout(problem, asked.max_bytes, scratch=asked.scratch)
     model = DelayModel.of(problem)
     table = empty(layout.size, action_type(layout.n_actions), folder)
-    with progress_bar(progress, "planning") as callback:
+    with progress_bar(asked.progress, "planning") as callback:
         first = Induction(model, table=table, progress=callback, scratch=folder).run()
     starts = by_start(problem, first)
     value = float(problem.initial @ starts)

@@ -42,17 +42,15 @@ from itertools import accumulate
 from typing import Any, NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
 from oldlight import checks
+from oldlight.arrays import Floats, Ints
 from oldlight.machine import default_limit, format_bytes
 from oldlight.model.information import Information, Layout, beginnings, decode, encode, settled_late
 from oldlight.model.policies import Policy, probabilities_at
 from oldlight.model.problem import ImpairedMDP, checked_problem
 from oldlight.model.successors import all_successors
 
-Floats = NDArray[np.float64]
-Ints = NDArray[np.int64]
 Key = tuple[int, int | None, int, int]  # the first four of a segment
 
 
@@ -168,27 +166,6 @@ def to_mdptoolbox(model: AugmentedMDP) -> tuple[list[Any], Floats]:
     for matrix in P:
         matrix.data /= np.repeat(np.asarray(matrix.sum(axis=1)).reshape(-1), np.diff(matrix.indptr))
     return P, model.rewards
-
-
-class SizeFormula(NamedTuple):
-    """The paper's sizes of the augmented space beside the real ones; D is the longest delay (H under loss)."""
-
-    bound: int  # S·A^H
-    summed: int  # the sum behind it: Σ_{i=0..min(H, D)} H·S·A^i; no waits, nothing for nothing seen
-    doubled: int  # 2·H·S·A^min(H, D), which the sum is at most if A ≥ 2
-    states: int  # places in MDP_aug, without the end
-    past_states: int | None  # places in the past-reward twin, without the end; None under loss
-
-
-def size_formula(problem: ImpairedMDP) -> SizeFormula:
-    """How large the explicit models are, and how large they are by the paper's formulas; nothing of that size is made."""
-    S, A, H, segments = problem.n_states, problem.n_actions, problem.horizon, _segments(problem)
-    D = H if problem.arrival_probability is not None else min(H, problem.warmup or problem.law.max_delay)
-    states = sum(x.size for x in segments)
-    twin = (
-        states + sum(x.size for x in _after_the_end(problem, segments)) if problem.arrival_probability is None else None
-    )
-    return SizeFormula(S * A**H, H * S * sum(A**i for i in range(D + 1)), 2 * H * S * A**D, states, twin)
 
 
 def _segments(problem: ImpairedMDP) -> list[Segment]:

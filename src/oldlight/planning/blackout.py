@@ -18,8 +18,8 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 import numpy as np
-from numpy.typing import NDArray
 
+from oldlight.arrays import Floats, Ints
 from oldlight.model.channels import ConstantDelay
 from oldlight.model.information import Information, Layout, decode, encode, settled_late
 from oldlight.model.policies import BlackoutPolicy
@@ -31,8 +31,6 @@ if TYPE_CHECKING:
     from oldlight.planning.link_plan import LinkPlan
     from oldlight.planning.settling import SettledSearch
 
-Floats = NDArray[np.float64]
-Ints = NDArray[np.int64]
 ROOM = 2**25  # entries of a table of what words earn
 SHORT = 1e8  # products of walking along every sequence, up to which that is quicker than words
 

@@ -18,13 +18,11 @@ from dataclasses import dataclass
 from typing import Literal
 
 import numpy as np
-from numpy.typing import NDArray
 
+from oldlight.arrays import Floats, Ints
 from oldlight.machine import thread_count
 from oldlight.model.information import Layout
 
-Floats = NDArray[np.float64]
-Ints = NDArray[np.int64]
 Key = tuple[int, int]  # (m, δ)
 SMALL = 2_000_000  # multiplications of a level below which threads do not pay
 CALL = 50_000_000  # multiplications of one compiled call: well under 0.2 seconds, so that Ctrl-C is heard

@@ -15,45 +15,39 @@ from __future__ import annotations
 import os
 from collections.abc import Iterator
 from dataclasses import dataclass
-from functools import cache, partial
-from typing import Any, cast
+from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from oldlight import checks, drawing
+from oldlight.arrays import Floats
 from oldlight.model.channels import ConstantDelay
-from oldlight.model.information import Information, Layout, same_layout
-from oldlight.model.link_information import LinkInformation, PolicyOfNodes
+from oldlight.model.information import Information, Layout
 from oldlight.model.policies import (
     BlackoutPolicy,
     MarkovPolicy,
     Policy,
     TablePolicy,
-    made_for_another,
-    not_a_policy,
-    probabilities_at,
 )
+from oldlight.model.policy_check import check_made_for
 from oldlight.model.problem import ImpairedMDP, checked_problem
 from oldlight.planning.blackout import blackout_values
 from oldlight.planning.delay import DelayModel, Induction, by_start, checked_layout
 from oldlight.planning.group_walk import group_value
-from oldlight.planning.link_walk import on_information, with_wait
-from oldlight.planning.link_walk import walk as walk_nodes
+from oldlight.planning.link_walk import with_wait
 from oldlight.planning.scratch import scratch_folder
 from oldlight.planning.walk import Walk
 from oldlight.random_streams import Seed
 from oldlight.simulation import simulate
 from oldlight.simulation.link_episodes import by_automaton
 
-Floats = NDArray[np.float64]
 MAX_STATES = 1_000_000
 QUESTIONS = 250_000  # to a policy in Python, for a value that is played
 SMALL_TABLE = 2**22  # information states of which nobody asks whether they fit
 
 
 @dataclass(frozen=True)
-class Evaluation:
+class Evaluation(drawing.Result):
     """The value of a policy; `float()` of it is `value`.
 
     Parameters
@@ -82,10 +76,6 @@ class Evaluation:
     half_width: float
     method: str
     size: int
-
-    def to_dict(self) -> dict[str, Any]:
-        """The fields as plain data for JSON."""
-        return dict(vars(self))
 
     def plot(self, ax: Any = None) -> Any:
         """Draw the value with its 95% confidence interval; returns the matplotlib axes."""
@@ -155,8 +145,7 @@ def evaluate(
     Evaluation(1 exact, by walk forward of 181)
     """
     checked_problem(problem, "evaluate")
-    if not isinstance(policy, MarkovPolicy) and not hasattr(policy, "probabilities"):
-        raise not_a_policy(policy)
+    check_made_for(problem, policy)
     checks.whole("max_states", max_states)
     episodes = _to_play(problem, policy) if episodes is None else checks.whole("episodes", episodes, least=2)
     if problem.forever:
@@ -164,8 +153,6 @@ def evaluate(
 
         return evaluate_forever(problem, policy, max_states, episodes, seed)
     if isinstance(policy, MarkovPolicy):
-        if policy.actions.shape != (problem.horizon, problem.n_states) or policy.n_actions != problem.n_actions:
-            raise made_for_another(policy, problem)
         problem = unimpaired(problem)
         policy = TablePolicy(Layout.of(problem), policy.actions.reshape(-1))
     if by_automaton(problem, policy):
@@ -173,13 +160,9 @@ def evaluate(
         if found is None:
             return play(problem, policy, episodes, seed)
         return Evaluation(found[0], True, 0.0, "walk forward", found[1])
-    if isinstance(policy, PolicyOfNodes):
-        raise made_for_another(policy, problem)
     if isinstance(policy, TablePolicy):
         return _of_table(problem, policy, scratch)
     if isinstance(policy, BlackoutPolicy):
-        if not policy.fits(problem):
-            raise made_for_another(policy, problem)
         value = float(problem.initial @ blackout_values(problem, policy))
         return Evaluation(value, True, 0.0, "walk along sequences", policy.sequences.size)
     loss = problem.loss
@@ -200,10 +183,7 @@ def _to_play(problem: ImpairedMDP, policy: Policy | MarkovPolicy) -> int:
 
 def _of_table(problem: ImpairedMDP, policy: TablePolicy, scratch: str | os.PathLike[str] | None) -> Evaluation:
     """A table under delay, by the backward induction that follows it."""
-    layout = policy.layout if problem.arrival_probability is not None else Layout.of(problem)
-    if problem.arrival_probability is not None or not same_layout(policy.layout, layout):
-        raise made_for_another(policy, problem)
-    folder = None if scratch is None else scratch_folder(scratch)
+    layout, folder = policy.layout, None if scratch is None else scratch_folder(scratch)
     if layout.size <= SMALL_TABLE:
         folder = None
     else:
@@ -215,6 +195,16 @@ def _of_table(problem: ImpairedMDP, policy: TablePolicy, scratch: str | os.PathL
     return Evaluation(value, True, 0.0, "backward induction", layout.size)
 
 
+class _Waiting:
+    """A policy of `Information` as one of nodes that know how long nothing newer has come (`with_wait`)."""
+
+    def __init__(self, policy: Policy) -> None:
+        self.policy = policy
+
+    def probabilities(self, info: Any) -> Floats:
+        return self.policy.probabilities(Information(info.h, info.t, info.state, info.queue, info.node[1]))
+
+
 def _walked(problem: ImpairedMDP, policy: Policy, max_states: int) -> Evaluation | None:
     """A policy of `Information` behind losses in bursts or with random delays, by the automaton; None where that is too much, or
     where the delay law depends on the process."""
@@ -222,11 +212,7 @@ def _walked(problem: ImpairedMDP, policy: Policy, max_states: int) -> Evaluation
         link = with_wait(problem.automaton)
     except ValueError:
         return None
-
-    def choose(info: LinkInformation) -> Floats:
-        return cast(Floats, on_information(partial(probabilities_at, problem, policy), info))
-
-    found = walk_nodes(problem.mdp, link, cache(choose), initial=problem.initial, max_states=max_states)
+    found = group_value(problem, _Waiting(policy), link=link, max_states=max_states)
     return None if found is None else Evaluation(found[0], True, 0.0, "walk forward", found[1])
 
 

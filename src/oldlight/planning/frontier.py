@@ -12,20 +12,19 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from oldlight import drawing
+from oldlight.arrays import Floats
 from oldlight.planning.impairments import IMPAIRMENTS
 from oldlight.planning.known_points import KnownPoints
 from oldlight.planning.requirement_result import Requirement, said
 from oldlight.planning.requirement_search import Question, along, last, reaches
 
-Floats = NDArray[np.float64]
 MAP = 0.01  # of the value with full information: how well the values of the map are known
 
 
 @dataclass(frozen=True, eq=False)
-class Frontier:
+class Frontier(drawing.Result):
     """Which pairs of two impairments a plant can stand; made by `requirement`.
 
     Parameters
@@ -72,6 +71,7 @@ class Frontier:
     plans: int
     reused: int
     seconds: float
+    _data = "over target full period_ms plans reused seconds x y lower upper answers requirements"
 
     @property
     def answers(self) -> Floats:
@@ -96,17 +96,6 @@ class Frontier:
             }
             for level, r in zip(self.x, self.requirements, strict=True)
         ]
-
-    def to_dict(self) -> dict[str, Any]:
-        """The curve with its certificates, and the map, as plain data for JSON (null where a number is not known)."""
-        names = ("over", "target", "full", "period_ms", "plans", "reused", "seconds", "x", "y")
-        known = {name: getattr(self, name) for name in names}
-        maps = {
-            name: [[v if np.isfinite(v) else None for v in row] for row in getattr(self, name).tolist()]
-            for name in ("lower", "upper")
-        }
-        answers = {"answers": [r.answer for r in self.requirements]}
-        return drawing.plain(known | maps | answers | {"requirements": [r.to_dict() for r in self.requirements]})  # type: ignore[no-any-return]
 
     def plot(self, ax: Any = None) -> Any:
         """Draw the frontier as a curve over a map of the values; returns the matplotlib axes."""
@@ -184,6 +173,3 @@ def _levels_of_y(asked: Question, found: list[Requirement], count: int) -> Float
 
 def _thinned(grid: Floats, count: int) -> Floats:
     return np.asarray(grid[np.unique(np.linspace(0, len(grid) - 1, min(count, len(grid))).round().astype(int))])
-
-
-__all__ = ["Frontier", "frontier"]

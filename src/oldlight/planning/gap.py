@@ -19,9 +19,9 @@ from functools import cached_property
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from oldlight import checks, drawing
+from oldlight.arrays import Floats
 from oldlight.model.information import current, settled_late
 from oldlight.model.policies import MarkovPolicy, Policy, TablePolicy
 from oldlight.model.problem import ImpairedMDP
@@ -30,8 +30,6 @@ from oldlight.planning import Solution, solve
 from oldlight.planning.evaluation import unimpaired, visits
 from oldlight.planning.heuristics import full_information
 from oldlight.planning.hidden_visits import Measure, hidden_visits, refuse_size
-
-Floats = NDArray[np.float64]
 
 
 def rounding(problem: ImpairedMDP) -> float:
@@ -80,7 +78,7 @@ class Proposition4:
 
 
 @dataclass(frozen=True, eq=False)
-class Gap:
+class Gap(drawing.Result):
     """What the impairment costs: `gap` = `full` − `impaired`.
 
     Parameters
@@ -116,6 +114,7 @@ class Gap:
     full_policy: MarkovPolicy
     solution: Solution
     max_states: int = 200_000
+    _data = "problem gap relative full impaired solution"
 
     @property
     def gap(self) -> float:
@@ -148,11 +147,6 @@ class Gap:
     def bound(self) -> float:
         """The bound of Proposition 4 (which is not always one; see docs/statements.md)."""
         return self.proposition4.bound
-
-    def to_dict(self) -> dict[str, Any]:
-        """The gap and the two values as plain data for JSON, with the solution behind them."""
-        names = ("problem", "gap", "relative", "full", "impaired")
-        return drawing.plain({name: getattr(self, name) for name in names} | {"solution": self.solution.to_dict()})  # type: ignore[no-any-return]
 
     def plot(self, ax: Any = None) -> Any:
         """Draw both values as bars, with the gap in the title; returns the matplotlib axes."""

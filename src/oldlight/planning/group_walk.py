@@ -15,37 +15,45 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
+from oldlight.arrays import Floats
 from oldlight.model.channels.automaton import NOTHING_NEWER, ChannelAutomaton
 from oldlight.model.information import push
 from oldlight.model.link_information import LinkInformation, PolicyOfNodes
+from oldlight.model.policy_check import check_made_for
 from oldlight.model.problem import ImpairedMDP
-from oldlight.simulation.link_episodes import check_policy, decide, link_of
+from oldlight.simulation.link_episodes import decide, link_of
 
-Floats = NDArray[np.float64]
 WRITTEN_OUT = 128  # states up to which the laws from each state are kept as one matrix
 Key = tuple[int, int, tuple[int, ...]]  # (number of the node, t or −1, queue)
 
 
-def group_value(problem: ImpairedMDP, policy: Any, *, max_states: int | None = None) -> tuple[float, int] | None:
-    """The value of `policy` and how many information states it was asked at; None where there are more than `max_states`."""
-    check_policy(problem, policy)
-    link = link_of(problem, policy)
-    return _GroupWalk(problem, link, policy, max_states).run()
+def group_value(
+    problem: ImpairedMDP,
+    policy: Any,
+    *,
+    max_states: int | None = None,
+    link: ChannelAutomaton | None = None,
+    initial: Floats | None = None,
+) -> tuple[float, int] | None:
+    """The value of `policy` and how many information states it was asked at; None where there are more than `max_states`. link, initial: another
+    automaton than that of the policy, another law of the first state than that of the problem."""
+    check_made_for(problem, policy)
+    link = link_of(problem, policy) if link is None else link
+    return _GroupWalk(problem, link, policy, max_states).run(problem.initial if initial is None else initial)
 
 
 class _GroupWalk:
     def __init__(self, problem: ImpairedMDP, link: ChannelAutomaton, policy: Any, max_states: int | None) -> None:
         self.problem, self.link, self.policy, self.max_states = problem, link, policy, max_states
         self.asked = 0
-        self._acts = isinstance(policy, PolicyOfNodes) and hasattr(policy, "action")  # it does not randomise
+        self._acts = isinstance(policy, PolicyOfNodes)  # it does not randomise
         self._at_once = self._acts and hasattr(policy, "actions_at")
         self.rows = [link.row(n) for n in range(len(link.nodes))]
         self._laws: dict[tuple[int, tuple[int, ...]], Floats] = {}
 
-    def run(self) -> tuple[float, int] | None:
-        value, now = 0.0, self._start()
+    def run(self, initial: Floats) -> tuple[float, int] | None:
+        value, now = 0.0, self._start(initial)
         for h in range(self.problem.horizon):
             following: dict[Key, Floats] = {}
             for key, weight in now.items():
@@ -56,11 +64,11 @@ class _GroupWalk:
             now = following
         return value, self.asked
 
-    def _start(self) -> dict[Key, Floats]:
+    def _start(self, initial: Floats) -> dict[Key, Floats]:
         now: dict[Key, Floats] = {}
         for p, n, age in self.link.row(-1):
             assert age in (0, NOTHING_NEWER), "a warm start is walked by oldlight.evaluate"
-            _add(now, (n, 0 if age == 0 else -1, ()), p * self.problem.initial)
+            _add(now, (n, 0 if age == 0 else -1, ()), p * initial)
         return now
 
     def _actions(self, h: int, key: Key, weight: Floats) -> list[tuple[int, Floats]]:

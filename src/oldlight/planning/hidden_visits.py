@@ -18,19 +18,17 @@ from collections.abc import Iterable, Iterator
 from typing import NoReturn
 
 import numpy as np
-from numpy.typing import NDArray
 
+from oldlight.arrays import Floats
 from oldlight.checks import TooLarge
 from oldlight.model.held_steps import certain
 from oldlight.model.information import Information
 from oldlight.model.policies import MarkovPolicy
 from oldlight.model.problem import ImpairedMDP
 
-Floats = NDArray[np.float64]
 Measure = dict[Information, float]
-Stay = tuple[
-    int, int, Floats
-]  # a time h, the wait then, and for each first action the probability of still knowing only t
+# a time h, the wait then, and for each first action the probability of still knowing only t
+Stay = tuple[int, int, Floats]
 Seen = tuple[int | None, int | None]  # t and s_t; None before anything is seen
 
 

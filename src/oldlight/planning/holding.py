@@ -12,12 +12,10 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from oldlight import checks
+from oldlight.arrays import Floats
 from oldlight.model.mdp import TabularMDP
-
-Floats = NDArray[np.float64]
 
 
 def held(mdp: TabularMDP, n: int) -> TabularMDP:
@@ -67,6 +65,3 @@ def _block(mdp: TabularMDP, begin: int, end: int) -> tuple[Any, Floats]:
         R = mdp.rewards[h] + np.stack([step @ R[:, a] for a, step in enumerate(steps)], axis=1)
     P = [each / each.sum(axis=1)[:, None] for each in P]
     return (P if mdp.sparse else np.stack(P, axis=1)), R
-
-
-__all__ = ["held"]

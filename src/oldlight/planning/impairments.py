@@ -31,12 +31,11 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from oldlight import checks
+from oldlight.arrays import Floats
 from oldlight.model.channels import BurstyLoss, Channel, ConstantDelay, HiddenLink, Loss, Lossy, PacketChannel, Periodic
 
-Floats = NDArray[np.float64]
 BLACKOUT_PROBABILITY = 0.05
 CONTROL = "control_period"
 MOST_SCANNED = 64  # control periods that are tried if nothing is said
@@ -219,6 +218,3 @@ def levels_of(name: str, horizon: int, at: Mapping[str, float], step: float | No
     if name == CONTROL and step is None and end > MOST_SCANNED:
         return np.asarray(np.unique(np.geomspace(first, end, MOST_SCANNED).round()), dtype=np.float64)
     return np.asarray(first + by * np.arange(int((end - first) / by + 1e-9) + 1)).round(9)
-
-
-__all__ = ["IMPAIRMENTS", "Impairment", "falls", "in_steps", "levels_of", "link_of"]

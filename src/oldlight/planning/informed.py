@@ -29,8 +29,8 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
+from oldlight.arrays import Floats, Ints
 from oldlight.checks import TooLarge
 from oldlight.machine import default_limit, format_bytes
 from oldlight.model.information import Information, decode, encode, newest, push, settled_late
@@ -42,8 +42,6 @@ from oldlight.planning.blackout import after_the_end
 from oldlight.planning.delay import action_type
 from oldlight.planning.q_values import earned
 
-Floats = NDArray[np.float64]
-Whole = NDArray[np.int64]
 SPARSE = 0.04  # share of entries below which a product of lists is faster than one of matrices
 PLANS = 8  # kept in the first pass, for each queue; twice as many in each later one
 ROOM = 2**24  # entries of one product
@@ -55,8 +53,8 @@ class Plans:
     """The sequences kept at one step: value[s, q, k], the first action [q, k], and the number of the plan that goes on [q, k]."""
 
     value: Floats
-    action: Whole
-    then: Whole
+    action: Ints
+    then: Ints
 
 
 class InformedBounds:
@@ -104,7 +102,7 @@ class InformedBounds:
     def rewards(self, u: int) -> Floats:
         return self.problem.rewards_at(u)
 
-    def _full_information(self) -> tuple[Whole, Whole]:
+    def _full_information(self) -> tuple[Ints, Ints]:
         """The best actions of somebody who sees everything, [u, s], twice: the points of the first pass."""
         V, best = np.zeros(self.S), np.zeros((self.problem.horizon, self.S), np.int64)
         for t in range(self.problem.horizon - 1, -1, -1):
@@ -125,7 +123,7 @@ class InformedBounds:
             laws.append(law_rows.advanced(before, self.matrix(u - 1), likely))
         return law_rows.stacked(laws)
 
-    def _laws(self, u: int, rows: Whole) -> Any:
+    def _laws(self, u: int, rows: Ints) -> Any:
         """The laws after the pairs s·A + a in `rows`."""
         found = self.matrix(u)[rows]
         return found if self.lists else law_rows.dense(found)
@@ -146,7 +144,7 @@ class InformedBounds:
         following = Plans(self.end[:, :, None], np.zeros((self.Q, 1), np.int64), np.zeros((self.Q, 1), np.int64))
         above: Floats = self.end[:, :, None]  # Q⁺ of step u + 1
         kept: list[Plans] = []
-        corners: list[tuple[Whole, Whole, Floats]] = []
+        corners: list[tuple[Ints, Ints, Floats]] = []
         chosen = self._chosen.copy()
         stages: list[tuple[Floats, Floats, Floats, Plans]] = [(above, high, low, following)]  # of the steps after u
         for u in range(U - 1, -1, -1):
@@ -283,7 +281,7 @@ class InformedBounds:
         x[s, q, a] = np.minimum(x[s, q, a], better[place])
 
     def _blind(
-        self, u: int, B: Any, codes: Whole, stages: list[Any], levels: int, slack: float, floor: Floats
+        self, u: int, B: Any, codes: Ints, stages: list[Any], levels: int, slack: float, floor: Floats
     ) -> Floats:
         """Upper bounds of V_u at laws B[i] with queues codes[i], one level at least; below floor[i] they do not matter."""
         above, _, _, plans = stages[0]

@@ -153,6 +153,3 @@ def _ladder(problem: ImpairedMDP, limits: dict[str, Any]) -> Any:
         except TooLarge:
             continue
     return None
-
-
-__all__ = ["Bounds", "KnownPoints"]

@@ -20,7 +20,7 @@ afterwards, by its exact value. It is never worse than the rung, and often close
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -28,6 +28,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from oldlight import checks
+from oldlight.arrays import Floats, Ints
 from oldlight.model.channels.automaton import NOTHING_NEWER
 from oldlight.model.channels.capped_link import capped
 from oldlight.model.information import Information, advance, current, encode, moves, newest, push
@@ -40,12 +41,10 @@ from oldlight.planning.evaluation import Evaluation, evaluate
 from oldlight.planning.link_plan import LinkPlan
 from oldlight.planning.link_walk import moves_of
 from oldlight.planning.q_values import back_up_rows, q_values
-from oldlight.planning.solution import Solution, Work
+from oldlight.planning.solution import PlanOptions, Solution, Work
 from oldlight.progress import progress_bar
 from oldlight.simulation import simulate
 
-Floats = NDArray[np.float64]
-Ints = NDArray[np.int64]
 LARGEST = 2**24  # numbers in the laws of one piece of the work
 TIE = 1e-12  # actions whose values differ by less, in relation to them, are equal: the first is taken
 MOVES = 10**7  # from one information state to another, up to which the best rung is improved
@@ -68,9 +67,8 @@ class Rung:
         self.model = DelayModel(self.shorter, layout)
         self.stages: list[Stage] = []
         first = Induction(self.model, kept=self.stages, scratch=folder).run()
-        before = push_uniform(
-            problem, problem.warmup - self.shorter.warmup
-        )  # the law of the capped problem's first state
+        # the law of the capped problem's first state
+        before = push_uniform(problem, problem.warmup - self.shorter.warmup)
         self.upper = float(before @ by_start(self.shorter, first))
 
     def q(self, info: Information) -> Floats:
@@ -244,30 +242,24 @@ def _episodes(problem: ImpairedMDP, depth: int) -> int:
     return int(min(max(LAW_STEPS // steps, FEWEST), EPISODES))
 
 
-def plan_ladder(
-    problem: ImpairedMDP,
-    depth: int,
-    max_bytes: int | None,
-    progress: bool | Callable[[int, int], None] | None,
-    seed: int = 0,
-    scratch: Path | None = None,
-) -> Solution:
-    """The best of the rungs up to `depth`, with both bounds; see `oldlight.solve`."""
-    began = time.perf_counter()
+def plan_ladder(problem: ImpairedMDP, asked: PlanOptions) -> Solution:
+    """The best of the rungs up to the depth, with both bounds; see `oldlight.solve`."""
+    began, depth = time.perf_counter(), asked.depth
+    assert depth is not None
     least, episodes = problem.actuation, _episodes(problem, depth)
     rungs: list[tuple[Rung | LinkRung, Any]] = []
-    with progress_bar(progress, "planning") as callback:
+    with progress_bar(asked.progress, "planning") as callback:
         for k in range(least, depth + 1):
-            rungs.append(rung(problem, k, max_bytes, scratch))
+            rungs.append(rung(problem, k, asked.max_bytes, asked.scratch))
             if callback is not None:
                 callback(k - least + 1, 2 * (depth + 1 - least))
         best: tuple[float, int, Any, Evaluation | None] | None = None
         walk = True
         for i, (step, policy) in enumerate(reversed(rungs)):
-            found = evaluate(problem, policy, max_states=WALK, episodes=episodes, seed=seed) if walk else None
+            found = evaluate(problem, policy, max_states=WALK, episodes=episodes) if walk else None
             if found is None or not found.exact:
                 walk = False
-                value = found.value if found else simulate(problem, policy, episodes, seed=seed).mean
+                value = found.value if found else simulate(problem, policy, episodes).mean
                 found = None
             else:
                 value = found.value
@@ -288,7 +280,7 @@ def plan_ladder(
             value = lower = improved.value
             policy = better
     elif found is None:  # chosen by one set of episodes, valued by another
-        played = simulate(problem, policy, 4 * episodes, seed=seed + 1)
+        played = simulate(problem, policy, 4 * episodes, seed=1)
         value, lower = played.mean, played.mean - played.half_width
     top = rungs[-1][0]
     work = Work(sum(r.size for r, _ in rungs), time.perf_counter() - began, sum(r.bytes for r, _ in rungs))

@@ -13,7 +13,6 @@ import time
 from collections.abc import Callable
 from dataclasses import replace
 from functools import partial
-from pathlib import Path
 
 import numpy as np
 
@@ -22,7 +21,7 @@ from oldlight.model.problem import ImpairedMDP
 from oldlight.planning.informed import InformedBounds
 from oldlight.planning.link_solution import OPTIONS, solve_link
 from oldlight.planning.search import CLOSED, magnitude
-from oldlight.planning.solution import Solution, Work
+from oldlight.planning.solution import PlanOptions, Solution, Work
 from oldlight.progress import progress_bar
 
 LARGE = 100_000  # information states just after an observation from which on loss is planned so,
@@ -30,8 +29,6 @@ HEAVY = 5e9  # or operations to expand each of them once: S²·A for a law of th
 PASSES = 6
 ENOUGH = 60  # seconds of search, counted in work, where neither a tolerance nor a time is given
 LITTLE = 0.9  # a pass that leaves more than this share of the gap is the last
-
-Progress = bool | Callable[[int, int], None] | None
 
 
 def too_many_corners(problem: ImpairedMDP) -> bool:
@@ -41,22 +38,14 @@ def too_many_corners(problem: ImpairedMDP) -> bool:
     if not problem.loss.independent or problem.law.constant is None:
         return False
     corners = problem.horizon * problem.n_states * problem.n_actions ** min(problem.law.constant, problem.horizon)
-    alone = (
-        problem.law.constant == 0
-    )  # with a delay the search that goes where the policy goes has few of them to look at
+    # with a delay the search that goes where the policy goes has few of them to look at
+    alone = problem.law.constant == 0
     return bool((alone and corners > LARGE) or corners * problem.n_states**2 * problem.n_actions > HEAVY)
 
 
-def plan_large_loss(
-    problem: ImpairedMDP,
-    tolerance: float,
-    seconds: float | None,
-    max_bytes: int | None,
-    progress: Progress,
-    scratch: Path | None = None,
-) -> Solution:
+def plan_large_loss(problem: ImpairedMDP, asked: PlanOptions) -> Solution:
     """The best policy found and its certificate; see `oldlight.solve`."""
-    began = time.perf_counter()
+    began, tolerance, seconds = time.perf_counter(), asked.tolerance, asked.seconds
     rounding = CLOSED * magnitude(problem.mdp)
 
     def left() -> float:
@@ -64,23 +53,15 @@ def plan_large_loss(
 
     def search(seconds: float | None) -> Solution:
         enough = None if tolerance > 0 or seconds is not None else ENOUGH * OPTIONS
-        limits = {"max_bytes": max_bytes, "scratch": scratch, "options": enough}
-        return solve_link(
-            problem,
-            tolerance=tolerance,
-            seconds=seconds,
-            depth=None,
-            progress=progress,
-            **limits,  # type: ignore[arg-type]
-        )
+        return solve_link(problem, asked._replace(seconds=seconds, options=enough))
 
     try:
-        bounds = InformedBounds(problem, max_bytes)
+        bounds = InformedBounds(problem, asked.max_bytes)
     except TooLarge:
         return search(seconds)
     found: Solution | None = None
     try:
-        with progress_bar(progress, "planning") as callback:
+        with progress_bar(asked.progress, "planning") as callback:
             gap = np.inf
             while bounds.passes < PASSES:
                 last = gap

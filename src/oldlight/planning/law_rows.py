@@ -9,12 +9,9 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
+from oldlight.arrays import Floats, Ints
 from oldlight.model.mdp import TabularMDP
-
-Floats = NDArray[np.float64]
-Whole = NDArray[np.int64]
 
 
 def is_sparse(rows: Any) -> bool:
@@ -41,12 +38,12 @@ def stacked(parts: list[Any]) -> Any:
     return vstack(parts, format="csr")
 
 
-def likeliest(B: Any) -> Whole:
+def likeliest(B: Any) -> Ints:
     """The likeliest state of each row."""
     return np.asarray(B.argmax(axis=1)).reshape(-1).astype(np.int64)
 
 
-def advanced(B: Any, matrix: Any, acts: Whole) -> Any:
+def advanced(B: Any, matrix: Any, acts: Ints) -> Any:
     """Each law one step on, B[i]·P(acts[i]); matrix: P with the rows s·A + a."""
     A = matrix.shape[0] // matrix.shape[1]
     if is_sparse(B):
@@ -62,7 +59,7 @@ def advanced(B: Any, matrix: Any, acts: Whole) -> Any:
     return out
 
 
-def means(B: Any, table: Floats, columns: Whole) -> Floats:
+def means(B: Any, table: Floats, columns: Ints) -> Floats:
     """Σ_s B[i, s]·table[s, columns[i]] for each row i."""
     if not is_sparse(B):
         return np.asarray(np.einsum("is,si->i", B, table[:, columns]))

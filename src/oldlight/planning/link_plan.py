@@ -21,6 +21,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from oldlight.arrays import Floats
 from oldlight.checks import TooLarge
 from oldlight.machine import default_limit, format_bytes
 from oldlight.model.age_layers import Layers
@@ -36,7 +37,6 @@ from oldlight.planning.search import CLOSED, AgeSearch, magnitude
 from oldlight.planning.settling import SettledSearch, Stopped
 from oldlight.planning.table_walk import can_be_walked, value_by_start, value_of_actions
 
-Floats = NDArray[np.float64]
 DEEPER = 2**22  # entries up to which deeper tables are tried before a long search
 TRIES = 20  # a search may make the tables' entries divided by this many options, or FIRST_TRY, before deeper tables are tried
 FIRST_TRY = 4_000

@@ -13,28 +13,26 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cached_property, partial
-from pathlib import Path
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
+from oldlight.arrays import Floats
 from oldlight.model.channels.automaton import ChannelAutomaton
 from oldlight.model.channels.hidden import merging_error
 from oldlight.model.held_steps import certain
-from oldlight.model.information import push, settled_late
-from oldlight.model.link_information import LinkInformation
+from oldlight.model.information import settled_late
 from oldlight.model.link_policy import LinkPolicy
 from oldlight.model.policies import BlackoutPolicy
 from oldlight.model.problem import ImpairedMDP
 from oldlight.planning.blackout import blackout_policy, blackout_values
+from oldlight.planning.group_walk import group_value
 from oldlight.planning.link_plan import LinkPlan
-from oldlight.planning.link_walk import walk_value
+from oldlight.planning.q_values import earned
 from oldlight.planning.settling import SettledSearch
-from oldlight.planning.solution import Solution, Work
+from oldlight.planning.solution import PlanOptions, Solution, Work
 from oldlight.progress import progress_bar
 
-Floats = NDArray[np.float64]
 SEQUENCES = 2**25  # actions of a table of sequences
 WALK = 20_000  # information states up to which values of a plan's policy are walked
 STARTS = 2_000  # first states that are walked one by one
@@ -47,23 +45,14 @@ def planned_by_automaton(problem: ImpairedMDP) -> bool:
     return not problem.has_delay_law or problem.loss is not None
 
 
-def solve_link(
-    problem: ImpairedMDP,
-    *,
-    tolerance: float,
-    seconds: float | None,
-    depth: int | None,
-    max_bytes: int | None,
-    progress: bool | Callable[[int, int], None] | None,
-    options: int | None = None,
-    scratch: Path | None = None,
-) -> Solution:
+def solve_link(problem: ImpairedMDP, asked: PlanOptions) -> Solution:
     """The best executable policy with its certificate; `value` is `lower`, what the policy is certain to earn."""
+    tolerance, depth = asked.tolerance, asked.depth
     if depth is not None and depth < problem.automaton.longest:
         from oldlight.planning.ladder import plan_ladder
 
-        return plan_ladder(problem, depth, max_bytes, progress)
-    deep = None if depth is None else min(depth, problem.horizon - 1)
+        return plan_ladder(problem, asked)
+    asked = asked._replace(depth=None if depth is None else min(depth, problem.horizon - 1))
     merging = _merging(problem, tolerance)
     automaton, true_link = problem.automaton if merging == 0 else None, None
     if automaton is None:
@@ -74,23 +63,23 @@ def solve_link(
         automaton,
         initial=problem.initial,
         pending=problem.pending[: problem.horizon],
-        max_bytes=max_bytes,
-        scratch=scratch,
+        max_bytes=asked.max_bytes,
+        scratch=asked.scratch,
     )
     try:
-        with progress_bar(progress, "planning") as callback:
-            plan.run(tolerance, seconds, deep, callback, options)
+        with progress_bar(asked.progress, "planning") as callback:
+            plan.run(tolerance, asked.seconds, asked.depth, callback, asked.options)
     except KeyboardInterrupt as stopped:
         done = plan.tables is not None
-        stopped.partial = _solution(problem, plan, true_link, tolerance, seconds, deep) if done else None  # type: ignore[attr-defined]
+        stopped.partial = _solution(problem, plan, true_link, asked) if done else None  # type: ignore[attr-defined]
         raise
-    return _solution(problem, plan, true_link, tolerance, seconds, deep)
+    return _solution(problem, plan, true_link, asked)
 
 
 def plan_exactly(problem: ImpairedMDP, tolerance: float = 0.0) -> Solution:
     """`solve_link` without limits, for losses with a constant delay: for learners and heuristics, which plan many small problems."""
     settled_late(problem)  # refuses other links
-    return solve_link(problem, tolerance=tolerance, seconds=None, depth=None, max_bytes=None, progress=False)
+    return solve_link(problem, PlanOptions(tolerance, progress=False))
 
 
 def solve_within(problem: ImpairedMDP, tolerance: float, seconds: float) -> Solution:
@@ -100,15 +89,7 @@ def solve_within(problem: ImpairedMDP, tolerance: float, seconds: float) -> Solu
 
     if problem.forever or not planned_by_automaton(problem):
         return solve(problem, tolerance=tolerance, progress=False)
-    return solve_link(
-        problem,
-        tolerance=tolerance,
-        seconds=None,
-        depth=None,
-        max_bytes=None,
-        progress=False,
-        options=int(seconds * OPTIONS),
-    )
+    return solve_link(problem, PlanOptions(tolerance, progress=False, options=int(seconds * OPTIONS)))
 
 
 def _merging(problem: ImpairedMDP, tolerance: float) -> float:
@@ -120,26 +101,21 @@ def _merging(problem: ImpairedMDP, tolerance: float) -> float:
 
 
 def _solution(
-    problem: ImpairedMDP,
-    plan: LinkPlan,
-    true_link: Callable[[], ChannelAutomaton] | None,
-    tolerance: float,
-    seconds: float | None,
-    depth: int | None,
+    problem: ImpairedMDP, plan: LinkPlan, true_link: Callable[[], ChannelAutomaton] | None, asked: PlanOptions
 ) -> Solution:
-    answers = QValues(problem, plan, tolerance, np.inf if seconds is None else seconds)
+    answers = QValues(problem, plan, asked.tolerance, np.inf if asked.seconds is None else asked.seconds)
     policy, lower = _policy(problem, plan, answers), plan.lower
     if true_link is not None:
         assert isinstance(policy, LinkPolicy)
         policy.follow(true_link().shifted(problem.actuation), problem)
-        truly = walk_value(problem.mdp, policy.link, policy, initial=problem.initial, max_states=WALK)
-        lower = lower if truly is None else max(lower, truly)
+        truly = group_value(problem, policy, link=policy.link, max_states=WALK)
+        lower = lower if truly is None else max(lower, truly[0])
     upper = lower if plan.exact else max(plan.upper, lower)
     rounding = plan.search.rounding if isinstance(plan.search, SettledSearch) else 0.0
     work = Work(plan.entries + plan.states, plan.seconds, plan.bytes, rounding, scratch=plan.on_disk)
     starts = plan.lower_by_start
     by_start = starts if starts is not None else partial(_walked_starts, problem, plan, policy)
-    return Solution(problem, lower, policy, lower, upper, plan.exact, by_start, work, answers, depth)
+    return Solution(problem, lower, policy, lower, upper, plan.exact, by_start, work, answers, asked.depth)
 
 
 def _policy(problem: ImpairedMDP, plan: LinkPlan, answers: QValues) -> LinkPolicy | BlackoutPolicy:
@@ -165,10 +141,11 @@ def _walked_starts(problem: ImpairedMDP, plan: LinkPlan, policy: LinkPolicy | Bl
         return known
     out = np.zeros(problem.n_states)
     for s in np.flatnonzero(problem.initial > 0).tolist():
-        found = walk_value(problem.mdp, policy.link, policy, initial=certain(problem.n_states, s), max_states=WALK)
+        start = certain(problem.n_states, s)
+        found = group_value(problem, policy, link=policy.link, initial=start, max_states=WALK)
         if found is None:
             return None
-        out[s] = found
+        out[s] = found[0]
     return out
 
 
@@ -201,16 +178,5 @@ class QValues:
             out[plan.number == few] = search.q_value(i, few, self.tolerance, self.seconds / len(possible))
         if h < problem.actuation:
             out[np.arange(problem.n_actions) != problem.pending[h]] = -np.inf
-        return out - self._earned(known, b)
-
-    def _earned(self, info: LinkInformation, b: Floats) -> float:
-        """What the steps that the value counts before step h are expected to have earned; s_u ~ b."""
-        queue = info.queue[max(len(info.queue) - self.places.depth, 0) :]
-        total, t = 0.0, info.h - len(queue)
-        for j, a in enumerate(queue):
-            total += float(b @ self.problem.rewards_at(t + j)[:, a])
-            b = push(self.problem, b, t + j, (a,))
-        return total
-
-
-__all__ = ["planned_by_automaton", "solve_link"]
+        queue = known.queue[max(len(known.queue) - self.places.depth, 0) :]
+        return out - earned(problem, b, h - len(queue), queue)

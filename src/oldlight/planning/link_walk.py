@@ -8,18 +8,13 @@ reaches, each with its probability; the reward of step h is expected under the l
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
+from oldlight.arrays import Floats
 from oldlight.model.channels.automaton import NOTHING_NEWER, ChannelAutomaton, Tick
-from oldlight.model.information import Information
 from oldlight.model.link_information import LinkInformation, law_of_state
 from oldlight.model.mdp import TabularMDP
-
-Floats = NDArray[np.float64]
-
 
 Choice = Callable[[LinkInformation], "int | Floats"]  # an action, or the probability of each
 
@@ -99,47 +94,9 @@ def with_wait(automaton: ChannelAutomaton) -> ChannelAutomaton:
     )
 
 
-def on_information(policy: Callable[[Information], Any], info: LinkInformation) -> Any:
-    """What a policy of `Information` does on the nodes of `with_wait`."""
-    return policy(Information(info.h, info.t, info.state, info.queue, info.node[1]))  # type: ignore[index]
-
-
 def choices(policy: Choice, info: LinkInformation) -> list[tuple[int, float]]:
     """The actions that the policy may take, each with its probability."""
     given = policy(info)
     if np.ndim(given) == 0:
         return [(int(given), 1.0)]
     return [(a, float(p)) for a, p in enumerate(np.asarray(given)) if p > 0]
-
-
-def walk_value(
-    mdp: TabularMDP,
-    automaton: ChannelAutomaton,
-    policy: Choice,
-    *,
-    initial: Floats | None = None,
-    max_states: int | None = None,
-) -> float | None:
-    """The value of `policy`, exactly; None where it reaches more than `max_states` information states."""
-    found = walk(mdp, automaton, policy, initial=initial, max_states=max_states)
-    return None if found is None else found[0]
-
-
-def walk(
-    mdp: TabularMDP,
-    automaton: ChannelAutomaton,
-    policy: Choice,
-    *,
-    initial: Floats | None = None,
-    max_states: int | None = None,
-) -> tuple[float, int] | None:
-    """The value of `policy`, exactly, and how many information states it reaches; None where there are more than `max_states`."""
-    value, met = 0.0, 0
-    for at in reached(mdp, automaton, policy, initial=initial, max_states=max_states):
-        if at is None:
-            return None
-        met += len(at)
-        for info, weight in at.items():
-            reward = law_of_state(mdp, info, len(info.queue), initial) @ mdp.rewards[info.h]
-            value += weight * sum(p * float(reward[a]) for a, p in choices(policy, info))
-    return value, met

@@ -5,15 +5,14 @@ from __future__ import annotations
 from functools import lru_cache
 
 import numpy as np
-from numpy.typing import NDArray
 
+from oldlight.arrays import Floats
 from oldlight.model.age_layers import Layers
 from oldlight.model.channels import Loss
 from oldlight.model.mdp import TabularMDP
 from oldlight.planning.ages import AgeTables, Plant
 from oldlight.planning.settling import SettledSearch
 
-Floats = NDArray[np.float64]
 ROOM = 2**33  # bytes that the search may take
 
 
@@ -46,6 +45,3 @@ class LossSearch:
     def visit(self, h: int, laws: Floats) -> Floats:
         """(lower, upper, action) where the law of s_h is laws[i]."""
         return self._search.laws(h, laws)
-
-
-__all__ = ["LossSearch"]

@@ -16,11 +16,9 @@ from __future__ import annotations
 
 import dataclasses
 from collections.abc import Iterator
-from functools import singledispatch
 from typing import NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
 from oldlight.model.channels import (
     BurstyLoss,
@@ -37,7 +35,6 @@ from oldlight.model.channels.later_link import LaterLink
 from oldlight.model.channels.losses import LossChannel
 from oldlight.planning.impairments import link_of
 
-Floats = NDArray[np.float64]
 POINT = 0.01  # a percentage point
 
 
@@ -71,178 +68,97 @@ def _neighbours(channel: Channel) -> Iterator[Neighbour]:
             yield Neighbour(change, unit, amount, found)
 
 
-@singledispatch
 def later(channel: Channel) -> Channel:
     """Every observation one step later."""
+    match channel:
+        case ConstantDelay():
+            return ConstantDelay(channel.d + 1)
+        case LossChannel():
+            return Lossy(ConstantDelay(1), loss=channel)
+        case Lossy() if channel.delay.constant is not None:
+            return Lossy(ConstantDelay(channel.delay.constant + 1), loss=channel.loss)
+        case PacketChannel():
+            return PacketChannel(np.append(0.0, channel.delays), lost=channel.lost)
+        case Periodic():
+            return Periodic(channel.every, channel.delay + 1, channel.offset)
     return LaterLink(channel, 1)
 
 
-@later.register
-def _(channel: ConstantDelay) -> Channel:
-    return ConstantDelay(channel.d + 1)
-
-
-@later.register
-def _(channel: LossChannel) -> Channel:
-    return Lossy(ConstantDelay(1), loss=channel)
-
-
-@later.register
-def _(channel: Lossy) -> Channel:
-    d = channel.delay.constant
-    return LaterLink(channel, 1) if d is None else Lossy(ConstantDelay(d + 1), loss=channel.loss)
-
-
-@later.register
-def _(channel: PacketChannel) -> Channel:
-    return PacketChannel(np.append(0.0, channel.delays), lost=channel.lost)
-
-
-@later.register
-def _(channel: Periodic) -> Channel:
-    return Periodic(channel.every, channel.delay + 1, channel.offset)
-
-
-@singledispatch
 def earlier(channel: Channel) -> Channel | None:
     """Every observation one step earlier; None where that cannot be, or is not known."""
+    match channel:
+        case ConstantDelay() if channel.d:
+            return ConstantDelay(channel.d - 1)
+        case Lossy() if channel.delay.constant == 1:
+            return channel.loss
+        case Lossy() if channel.delay.constant:
+            return Lossy(ConstantDelay(channel.delay.constant - 1), loss=channel.loss)
+        case PacketChannel() if channel.delays[0] == 0:
+            return PacketChannel(channel.delays[1:], lost=channel.lost)
+        case Periodic() if channel.delay:
+            return Periodic(channel.every, channel.delay - 1, channel.offset)
     return None
 
 
-@earlier.register
-def _(channel: ConstantDelay) -> Channel | None:
-    return ConstantDelay(channel.d - 1) if channel.d else None
-
-
-@earlier.register
-def _(channel: Lossy) -> Channel | None:
-    d = channel.delay.constant
-    if d is None or d <= 1:
-        return channel.loss if d else None
-    return Lossy(ConstantDelay(d - 1), loss=channel.loss)
-
-
-@earlier.register
-def _(channel: PacketChannel) -> Channel | None:
-    return PacketChannel(channel.delays[1:], lost=channel.lost) if channel.delays[0] == 0 else None
-
-
-@earlier.register
-def _(channel: Periodic) -> Channel | None:
-    return Periodic(channel.every, channel.delay - 1, channel.offset) if channel.delay else None
-
-
-@singledispatch
 def lossier(channel: Channel, more: float) -> Channel | None:
     """The loss rate of each observation larger by `more`; None where that is not defined, or would leave [0, 1]."""
+    match channel:
+        case Loss():
+            seen = np.asarray(channel.seen) - more
+            return Loss(seen=seen) if (seen >= 0).all() and (seen <= 1).all() else None
+        case BurstyLoss():  # thinned in both states, so that the rate on average grows by `more`
+            rate = float(channel.arrival_probabilities(1)[0])
+            share = (rate - more) / rate if rate > 0 else -1.0
+            if not 0 <= share <= 1:
+                return None
+            return dataclasses.replace(channel, seen_good=share * channel.seen_good, seen_bad=share * channel.seen_bad)
+        case Lossy():
+            return _with_loss(channel, lossier(channel.loss, more))
+        case DelayChannel() if more >= 0:
+            return Loss(rate=more) if channel.constant == 0 else Lossy(channel, rate=more)
+        case PacketChannel():
+            lost = channel.lost + more
+            return PacketChannel(channel.delays, lost=lost) if 0 <= lost <= 1 else None
+        case HiddenLink():
+            rates = channel.delays.sum(axis=1)
+            kept = rates - more * (rates > 0)
+            if (kept < 0).any() or (kept > 1).any():
+                return None
+            share_kept = np.divide(kept, rates, out=np.zeros_like(rates), where=rates > 0)
+            return HiddenLink(channel.switch, channel.delays * share_kept[:, None], first=channel.first)
+        case Periodic() if more >= 0 and not channel.offset:
+            return link_of({"sensor_period": channel.every, "delay": channel.delay, "loss": more})
     return None
 
 
-@lossier.register
-def _(channel: Loss, more: float) -> LossChannel | None:
-    seen = np.asarray(channel.seen) - more
-    return Loss(seen=seen) if (seen >= 0).all() and (seen <= 1).all() else None
+def _with_loss(channel: Lossy, loss: Channel | None) -> Channel | None:
+    return Lossy(channel.delay, loss=loss) if isinstance(loss, LossChannel) else None
 
 
-@lossier.register
-def _(channel: BurstyLoss, more: float) -> LossChannel | None:
-    """Thinned in both states, so that the rate on average grows by `more`."""
-    rate = float(channel.arrival_probabilities(1)[0])
-    share = (rate - more) / rate if rate > 0 else -1.0
-    if not 0 <= share <= 1:
-        return None
-    return dataclasses.replace(channel, seen_good=share * channel.seen_good, seen_bad=share * channel.seen_bad)
-
-
-@lossier.register
-def _(channel: Lossy, more: float) -> Channel | None:
-    loss = lossier(channel.loss, more)
-    return None if loss is None else Lossy(channel.delay, loss=loss)  # type: ignore[arg-type]
-
-
-@lossier.register
-def _(channel: DelayChannel, more: float) -> Channel | None:
-    if more < 0:
-        return None
-    return Loss(rate=more) if channel.constant == 0 else Lossy(channel, rate=more)
-
-
-@lossier.register
-def _(channel: PacketChannel, more: float) -> Channel | None:
-    lost = channel.lost + more
-    return PacketChannel(channel.delays, lost=lost) if 0 <= lost <= 1 else None
-
-
-@lossier.register
-def _(channel: HiddenLink, more: float) -> Channel | None:
-    rates = channel.delays.sum(axis=1)
-    kept = rates - more * (rates > 0)
-    if (kept < 0).any() or (kept > 1).any():
-        return None
-    share = np.divide(kept, rates, out=np.zeros_like(rates), where=rates > 0)
-    return HiddenLink(channel.switch, channel.delays * share[:, None], first=channel.first)
-
-
-@lossier.register
-def _(channel: Periodic, more: float) -> Channel | None:
-    if more < 0 or channel.offset:
-        return None
-    return link_of({"sensor_period": channel.every, "delay": channel.delay, "loss": more})
-
-
-@singledispatch
 def slower(channel: Channel) -> Channel | None:
     """One more step between two readings of a sensor."""
-    return None
+    return Periodic(channel.every + 1, channel.delay, channel.offset) if isinstance(channel, Periodic) else None
 
 
-@slower.register
-def _(channel: Periodic) -> Channel:
-    return Periodic(channel.every + 1, channel.delay, channel.offset)
-
-
-@singledispatch
 def longer_blackouts(channel: Channel) -> Channel | None:
     """Losses in bursts that are one step longer on average."""
+    if isinstance(channel, Lossy):
+        return _with_loss(channel, longer_blackouts(channel.loss))
+    if isinstance(channel, BurstyLoss) and channel.to_good > 0:
+        return dataclasses.replace(channel, to_good=1.0 / (1.0 / channel.to_good + 1.0))
     return None
 
 
-@longer_blackouts.register
-def _(channel: BurstyLoss) -> LossChannel | None:
-    good = channel.to_good
-    return dataclasses.replace(channel, to_good=1.0 / (1.0 / good + 1.0)) if good > 0 else None
-
-
-@longer_blackouts.register
-def _(channel: Lossy) -> Channel | None:
-    loss = longer_blackouts(channel.loss)
-    return None if loss is None else Lossy(channel.delay, loss=loss)  # type: ignore[arg-type]
-
-
-@singledispatch
 def jittery(channel: Channel) -> Channel | None:
     """Each delay one step shorter, the same, or one longer."""
+    match channel:
+        case ConstantDelay():
+            return jittery(PacketChannel({channel.d: 1.0}))
+        case Lossy():
+            d, modes = channel.delay.constant, channel.loss.modes()
+            if d is None or modes is None or modes.seen.shape != (1, 1):
+                return None
+            return jittery(PacketChannel({d: 1.0}, lost=1.0 - float(modes.seen[0, 0])))
+        case PacketChannel() if channel.delays[0] == 0:
+            return PacketChannel(np.convolve(channel.delays, np.full(3, 1 / 3))[1:], lost=channel.lost)
     return None
-
-
-@jittery.register
-def _(channel: ConstantDelay) -> Channel | None:
-    return jittery(PacketChannel({channel.d: 1.0}))
-
-
-@jittery.register
-def _(channel: Lossy) -> Channel | None:
-    d, modes = channel.delay.constant, channel.loss.modes()
-    if d is None or modes is None or modes.seen.shape != (1, 1):
-        return None
-    return jittery(PacketChannel({d: 1.0}, lost=1.0 - float(modes.seen[0, 0])))
-
-
-@jittery.register
-def _(channel: PacketChannel) -> Channel | None:
-    if channel.delays[0] > 0:
-        return None
-    return PacketChannel(np.convolve(channel.delays, np.full(3, 1 / 3))[1:], lost=channel.lost)
-
-
-__all__ = ["Neighbour", "earlier", "later", "lossier", "neighbours"]

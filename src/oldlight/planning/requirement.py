@@ -21,9 +21,9 @@ from collections.abc import Iterable, Mapping
 from typing import Any, overload
 
 import numpy as np
-from numpy.typing import NDArray
 
 from oldlight import checks
+from oldlight.arrays import Floats
 from oldlight.model.mdp import TabularMDP
 from oldlight.model.problem import ImpairedMDP, Start
 from oldlight.planning import solve
@@ -34,7 +34,6 @@ from oldlight.planning.requirement_result import Requirement
 from oldlight.planning.requirement_search import PlantAt, Question, along
 from oldlight.progress import Callback, progress_bar
 
-Floats = NDArray[np.float64]
 Levels = Iterable[float] | Mapping[str, Iterable[float]]
 JITTERED = 3.0  # steps: the largest mean delay in a frontier of delay and jitter, if nothing is said
 MEMORY = 2**30  # bytes of a plan's tables, if nothing is said

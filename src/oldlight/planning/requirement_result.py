@@ -17,7 +17,7 @@ Status = Literal["certified", "not decided", "always", "never"]
 
 
 @dataclass(frozen=True)
-class Point:
+class Point(drawing.Result):
     """One level of an impairment: lower ≤ best executable value ≤ upper behind `channel`.
 
     Parameters
@@ -47,6 +47,7 @@ class Point:
     channel: Channel
     reaches: bool | None
     how: str
+    _data = "level lower upper reaches how channel"
 
     @property
     def value(self) -> float:
@@ -57,11 +58,6 @@ class Point:
     def exact(self) -> bool:
         """Are the bounds one number, up to a billionth?"""
         return bool(self.upper - self.lower <= 1e-9 * max(abs(self.upper), 1.0))
-
-    def to_dict(self) -> dict[str, Any]:
-        """Plain data for JSON."""
-        known = {name: getattr(self, name) for name in ("level", "lower", "upper", "reaches", "how", "channel")}
-        return drawing.plain(known | {"lower": self.lower if np.isfinite(self.lower) else None})  # type: ignore[no-any-return]
 
 
 def said(name: str, level: float | None, period_ms: float | None, held: bool = False) -> str:
@@ -85,7 +81,7 @@ def _ms(level: float, period_ms: float | None) -> str:
 
 
 @dataclass(frozen=True, eq=False)
-class Requirement:
+class Requirement(drawing.Result):
     """How much of one impairment a plant can stand; made by `requirement`.
 
     Parameters
@@ -152,6 +148,10 @@ class Requirement:
     reused: int = 0
     seconds: float = 0.0
     held: bool = False
+    _data = (
+        "over target share full answer answer_text status undecided reentries monotone why at period_ms "
+        "plans reused seconds reached failed points"
+    )
 
     @property
     def unit(self) -> str:
@@ -188,14 +188,6 @@ class Requirement:
             {"level": p.level, self.over: self.say(p.level), "lower": p.lower, "upper": p.upper, "reaches": p.reaches}
             for p in self.points
         ]
-
-    def to_dict(self) -> dict[str, Any]:
-        """The answer, its certificates and the points as plain data for JSON."""
-        names = ("over", "target", "share", "full", "answer", "answer_text", "status", "undecided", "reentries", "monotone", "why", "at",
-                 "period_ms", "plans", "reused", "seconds")  # fmt: skip
-        known = {name: getattr(self, name) for name in names}
-        ends = {name: None if getattr(self, name) is None else getattr(self, name).to_dict() for name in ("reached", "failed")}  # fmt: skip
-        return drawing.plain(known | ends | {"points": [p.to_dict() for p in self.points]})  # type: ignore[no-any-return]
 
     def plot(self, ax: Any = None) -> Any:
         """Draw the bounds along the impairment with the target and the answer; returns the matplotlib axes."""
@@ -264,6 +256,3 @@ class Requirement:
 
     def __repr__(self) -> str:
         return f"Requirement({self.over}: {self._answer()}; {self.status}, target {self.target:.6g})"
-
-
-__all__ = ["Point", "Requirement", "said"]

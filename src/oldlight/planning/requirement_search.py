@@ -8,8 +8,8 @@ from dataclasses import dataclass, field
 from functools import cache
 
 import numpy as np
-from numpy.typing import NDArray
 
+from oldlight.arrays import Floats
 from oldlight.model.channels import Loss
 from oldlight.model.mdp import TabularMDP
 from oldlight.model.problem import ImpairedMDP, Start
@@ -22,7 +22,6 @@ from oldlight.planning.requirement_result import Point, Requirement
 from oldlight.planning.search import CLOSED, magnitude
 from oldlight.progress import Callback
 
-Floats = NDArray[np.float64]
 REFINEMENTS = 4  # of the grid of a rate, each by ten
 GUESSES = 12  # by interpolation, before levels are bisected
 GIVE_UP = 3  # delays in a row that are not decided
@@ -240,6 +239,3 @@ def _result(
         [(a, b) for a, b in again], points, monotone, why, fixed, asked.period_ms, *work,
         held=asked.names[len(before)] == CONTROL and not asked.by_period,
     )  # fmt: skip
-
-
-__all__ = ["PlantAt", "Question", "along", "last", "reaches"]

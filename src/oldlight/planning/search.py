@@ -28,6 +28,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from oldlight.arrays import Floats
 from oldlight.checks import TooLarge
 from oldlight.machine import format_bytes
 from oldlight.model.age_layers import Layers
@@ -36,7 +37,6 @@ from oldlight.model.mdp import TabularMDP
 from oldlight.planning.ages import AgeTables
 from oldlight.progress import decades_closed
 
-Floats = NDArray[np.float64]
 CLOSED = 2.0**-44  # a gap of this share of the largest return is rounding; a quarter of it is a tie
 BATCH = 2_000  # expansions between two looks at the clock and the keyboard
 FIRST_STATES = 2**13

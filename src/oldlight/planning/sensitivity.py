@@ -20,9 +20,9 @@ from functools import cache, partial
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from oldlight import checks, drawing
+from oldlight.arrays import Floats
 from oldlight.checks import TooLarge
 from oldlight.model.information import current
 from oldlight.model.link_information import law_of_state
@@ -37,12 +37,11 @@ from oldlight.random_streams import Seed
 from oldlight.simulation import simulate
 from oldlight.simulation.link_episodes import by_automaton, decide, link_of
 
-Floats = NDArray[np.float64]
 SHOWN = 3  # states and steps in the printed table
 
 
 @dataclass(frozen=True)
-class Price:
+class Price(drawing.Result):
     """What one change of the link costs.
 
     Parameters
@@ -82,13 +81,9 @@ class Price:
     amount: float
     per_ms: float | None
 
-    def to_dict(self) -> dict[str, Any]:
-        """Plain data for JSON."""
-        return drawing.plain(vars(self))  # type: ignore[no-any-return]
-
 
 @dataclass(frozen=True, eq=False)
-class Sensitivity:
+class Sensitivity(drawing.Result):
     """What a little more of each impairment costs, and where the impairment that there is hurts; made by `sensitivity`.
 
     Parameters
@@ -131,6 +126,7 @@ class Sensitivity:
     lost: Floats
     half_width: float
     notes: tuple[str, ...] = ()
+    _data = "problem value full gap exact half_width lost by_step by_state notes prices"
 
     @property
     def value(self) -> float:
@@ -175,12 +171,6 @@ class Sensitivity:
     def name_of(self, s: int) -> str:
         """The name of a state, or its number."""
         return str(s) if self.problem.mdp.states is None else self.problem.mdp.states[s]
-
-    def to_dict(self) -> dict[str, Any]:
-        """Prices and losses as plain data for JSON."""
-        names = ("problem", "value", "full", "gap", "exact", "half_width", "lost", "by_step", "by_state", "notes")
-        known = {name: getattr(self, name) for name in names}
-        return drawing.plain(known | {"prices": [p.to_dict() for p in self.prices]})  # type: ignore[no-any-return]
 
     def plot(self, ax: Any = None) -> Any:
         """Draw the value lost by step and state as a map; returns the matplotlib axes."""
@@ -347,12 +337,8 @@ def _lost(
     else:
         return out, 0.0
     played = simulate(problem, policy, play[0], seed=play[1], record=True)
-    assert played.states is not None
-    assert played.actions is not None
     H, n = len(advantage), len(played.returns)
-    s, a = (
-        np.asarray(x, dtype=np.int64)[:, played.warmup :].T for x in (played.states, played.actions)
-    )  # [h, episode]
+    s, a, _ = (np.asarray(x, dtype=np.int64)[:, played.warmup :].T for x in played.record)  # [h, episode]
     given_up: Any = advantage[np.arange(H)[:, None], s, a]
     for h in range(H):
         out[h] = np.bincount(s[h], given_up[h], minlength=len(out[h])) / n
@@ -384,6 +370,3 @@ def _occupied(
             yield None
             return
         yield [(p, current(problem, info), probabilities_at(problem, policy, info)) for info, p in seen.items()]
-
-
-__all__ = ["Price", "Sensitivity", "sensitivity"]

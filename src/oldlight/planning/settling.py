@@ -26,11 +26,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from oldlight.arrays import Floats, Ints
 from oldlight.model.channels.automaton import NOTHING_NEWER
 from oldlight.planning.search import ROUNDING, AgeSearch
 
-Floats = NDArray[np.float64]
-Ints = NDArray[np.int64]
 BATCH = 20_000  # laws that are opened between two looks at the clock and the keyboard
 FEWEST = 128  # states that the graph has room for at first, or four for each corner, up to
 ENOUGH = 2**14
@@ -194,6 +193,3 @@ class SettledSearch(AgeSearch):
 def _writable(laws: Floats) -> Floats:
     """One kind of array, whoever asks: the kernels would be compiled once more for one that cannot be written."""
     return np.require(laws, requirements=["C", "W"])
-
-
-__all__ = ["SettledSearch", "Stopped"]

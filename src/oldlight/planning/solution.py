@@ -5,22 +5,31 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any
-
-import numpy as np
-from numpy.typing import NDArray
+from pathlib import Path
+from typing import Any, NamedTuple
 
 from oldlight import drawing
+from oldlight.arrays import Floats
 from oldlight.model.link_information import LinkInformation, check_endless_info, check_link
 from oldlight.model.policies import Policy
 from oldlight.model.possible import check
 from oldlight.model.problem import ImpairedMDP
 
-Floats = NDArray[np.float64]
+
+class PlanOptions(NamedTuple):
+    """What `oldlight.solve` is asked for beside the problem, as its planners pass it on; options: the most that a search may make."""
+
+    tolerance: float = 0.0
+    depth: int | None = None
+    seconds: float | None = None
+    max_bytes: int | None = None
+    scratch: Path | None = None
+    progress: bool | Callable[[int, int], None] | None = None
+    options: int | None = None
 
 
 @dataclass(frozen=True)
-class Work:
+class Work(drawing.Result):
     """How much work a plan was.
 
     Parameters
@@ -52,13 +61,9 @@ class Work:
     sweeps: int = 0
     scratch: int = 0
 
-    def to_dict(self) -> dict[str, Any]:
-        """The fields as plain data."""
-        return dict(vars(self))
-
 
 @dataclass(frozen=True, eq=False)
-class Solution:
+class Solution(drawing.Result):
     """The best executable policy that was found, with lower ≤ optimal value ≤ upper.
 
     Parameters
@@ -106,6 +111,7 @@ class Solution:
     _q: Callable[[Any], Floats]
     depth: int | None = None
     lower_certified: bool = True
+    _data = "problem value lower upper exact lower_certified depth value_by_start policy work"
 
     @cached_property
     def value_by_start(self) -> Floats | None:
@@ -128,11 +134,6 @@ class Solution:
     def value_at(self, info: Any) -> float:
         """max_a Q_h(τ, a): the best expected reward of the steps that are left."""
         return float(self.q(info).max())
-
-    def to_dict(self) -> dict[str, Any]:
-        """The problem, the value, its bounds and the work as plain data for JSON; the policy by its repr (it has a `save`)."""
-        names = ("problem", "value", "lower", "upper", "exact", "lower_certified", "depth", "value_by_start", "policy")
-        return drawing.plain({name: getattr(self, name) for name in names} | {"work": self.work.to_dict()})  # type: ignore[no-any-return]
 
     def plot(self, ax: Any = None) -> Any:
         """Draw the value for each first state, or value and bounds where that is not known; returns the matplotlib axes."""

@@ -20,6 +20,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from oldlight.arrays import Floats
 from oldlight.checks import TooLarge
 from oldlight.machine import default_limit, format_bytes
 from oldlight.model.channels.automaton import ChannelAutomaton
@@ -31,12 +32,11 @@ from oldlight.model.problem import ImpairedMDP
 from oldlight.model.stationary_policy import StationaryPolicy
 from oldlight.planning.delay import action_type
 from oldlight.planning.link_plan import distinct_actions, with_actions
-from oldlight.planning.solution import Solution, Work
+from oldlight.planning.solution import PlanOptions, Solution, Work
 from oldlight.planning.stationary_tables import EndlessPlant, EndlessTables
 from oldlight.planning.stationary_walk import END, PolicyChain, chain_value, silence
 from oldlight.progress import progress_bar
 
-Floats = NDArray[np.float64]
 FINE, COARSE = 1e-9, 1e-6  # of the scale: what a tolerance of 0 means for tables alone, and where more is needed
 DEEPER = 2**19  # entries up to which deeper tables are tried
 FURTHER = 4  # ages beyond the depth that a policy counts along behind delays that only grow
@@ -52,20 +52,12 @@ def scale_of(mdp: TabularMDP) -> float:
     return largest if mdp.discount is None else largest / (1.0 - mdp.discount)
 
 
-def solve_forever(
-    problem: ImpairedMDP,
-    *,
-    tolerance: float,
-    depth: int | None,
-    seconds: float | None,
-    max_bytes: int | None,
-    progress: bool | Callable[[int, int], None] | None,
-) -> Solution:
+def solve_forever(problem: ImpairedMDP, asked: PlanOptions) -> Solution:
     """The best stationary policy that was found, with its certificate; `value` is `lower`."""
-    plan = ForeverPlan(problem, tolerance, seconds, max_bytes)
+    plan = ForeverPlan(problem, asked.tolerance, asked.seconds, asked.max_bytes)
     try:
-        with progress_bar(progress, "planning") as callback:
-            plan.run(depth, callback)
+        with progress_bar(asked.progress, "planning") as callback:
+            plan.run(asked.depth, callback)
     except KeyboardInterrupt as stopped:
         stopped.partial = plan.solution() if plan.policy is not None else None  # type: ignore[attr-defined]
         raise

@@ -27,8 +27,9 @@ nodes, whatever is done. Then δ is taken within each class, and the average is 
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
 from typing import Any
 
 import numpy as np
@@ -175,6 +176,14 @@ class EndlessTables(AgeTables):
                 low[c], high[c] = min(low[c], float(part.min()) / scale), max(high[c], float(part.max()) / scale)
         return float(np.dot(self._shares, low)), float(np.dot(self._shares, high))
 
+    @contextmanager
+    def _blocks_by(self, threads: int) -> Iterator[None]:
+        """Blocks are gone over one by one, by so many threads."""
+        with ThreadPoolExecutor(threads) as pool:
+            self._pool, self._threads = pool, threads
+            self._induction = SingleBlocks(self.plant, self.actions, pool, threads)
+            yield
+
     def run_until(
         self,
         tolerance: float,
@@ -186,9 +195,7 @@ class EndlessTables(AgeTables):
         """Sweep until the two bounds at a known state are `tolerance` apart, or as close as rounding allows."""
         u = self.discount
         factor = 1.0 if self.average else u / (1.0 - u) + 1.0
-        with ThreadPoolExecutor(thread_count()) as pool:
-            self._pool, self._threads = pool, thread_count()
-            self._induction = SingleBlocks(self.plant, self.actions, pool, self._threads)
+        with self._blocks_by(thread_count()):
             x = self._first_guess(tolerance / factor) if start is None else start
             guess, damped = Extrapolation(), self.average or u > DAMPED
             first, closest, since = None, np.inf, 0
@@ -237,9 +244,7 @@ class EndlessTables(AgeTables):
         """The value per first state, in front of tables of one kind; keep: note the roots' actions."""
         coming: Table = table
         kept: list[dict[int, NDArray[Any]]] = []
-        with ThreadPoolExecutor(1) as pool:
-            self._pool, self._threads = pool, 1
-            self._induction = SingleBlocks(self.plant, self.actions, pool, 1)
+        with self._blocks_by(1):
             for h in range(len(self.roots) - 1, -1, -1):
                 now, acts = {}, {}
                 chains: dict[Any, Floats] = {}
@@ -269,9 +274,7 @@ class EndlessTables(AgeTables):
         """E[s', q2..qD, a] of every block with L = D: what acting a is worth from the state of step h − D + 1 on, times u."""
         chains: dict[Any, Floats] = {}
         up, out = self.split(self.value), {}
-        with ThreadPoolExecutor(1) as pool:
-            self._pool, self._threads = pool, 1
-            self._induction = SingleBlocks(self.plant, self.actions, pool, 1)
+        with self._blocks_by(1):
             for i, (block, moves) in enumerate(zip(self.layers.blocks[0], self.layers.moves[0], strict=True)):
                 if block.length == self.layers.depth:
                     arrival, _, _ = self._parts(block, moves, up, up, chains)
@@ -284,9 +287,7 @@ class EndlessTables(AgeTables):
         S, A, L = self.layers.n_states, self.layers.n_actions, len(queue)
         code, W, up = encode(queue, A), A ** max(L - 1, 0), self.up
         chains: dict[Any, Floats] = {}
-        with ThreadPoolExecutor(1) as pool:
-            self._pool, self._threads = pool, 1
-            self._induction = SingleBlocks(self.plant, self.actions, pool, 1)
+        with self._blocks_by(1):
             if nothing and self.layers.depth > L:
                 coming: Table = up
                 for h in range(self.layers.depth - 1, L - 1, -1):

@@ -16,11 +16,8 @@ from oldlight.model.channels.endless import grows
 from oldlight.model.information import Information
 from oldlight.model.link_information import LinkInformation, PolicyOfNodes
 from oldlight.model.policies import (
-    BlackoutPolicy,
     MarkovPolicy,
-    TablePolicy,
     as_probabilities,
-    made_for_another,
 )
 from oldlight.model.problem import ImpairedMDP
 from oldlight.model.stationary_policy import StationaryPolicy
@@ -35,11 +32,7 @@ FARTHEST = 8  # the age up to which a policy is followed where delays only grow
 def evaluate_forever(problem: ImpairedMDP, policy: Any, max_states: int, episodes: int, seed: Seed) -> Evaluation:
     """The value of `policy`, between two bounds; played where it reaches more than `max_states` information states."""
     if isinstance(policy, MarkovPolicy):
-        problem, policy = unimpaired(problem), _of_state(problem, policy)
-    if isinstance(policy, TablePolicy | BlackoutPolicy) or (
-        isinstance(policy, PolicyOfNodes) and not policy.fits(problem)
-    ):
-        raise made_for_another(policy, problem)
+        problem, policy = unimpaired(problem), _Plain(policy)
     scale = scale_of(problem.mdp)
     options: dict[str, Any] = {}
     if not isinstance(policy, StationaryPolicy):
@@ -55,14 +48,9 @@ def evaluate_forever(problem: ImpairedMDP, policy: Any, max_states: int, episode
     return Evaluation(found.lower + half, close, 0.0 if close else half, "chain of information states", found.size)
 
 
-def _of_state(problem: ImpairedMDP, policy: MarkovPolicy) -> Any:
-    """A plan for every state, as a policy of what is seen at once."""
-    if policy.actions.shape != (1, problem.n_states) or policy.n_actions != problem.n_actions:
-        raise made_for_another(policy, problem)
-    return _Plain(policy)
-
-
 class _Plain:
+    """A plan for every state, as a policy of what is seen at once."""
+
     def __init__(self, plan: MarkovPolicy) -> None:
         self.plan = plan
 

@@ -23,18 +23,18 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from oldlight.arrays import Floats
 from oldlight.model.channels.automaton import NOTHING_NEWER, ChannelAutomaton
+from oldlight.model.held_steps import certain
 from oldlight.model.link_information import LinkInformation
 from oldlight.model.mdp import TabularMDP
 from oldlight.planning.stationary_tables import Extrapolation, strong_classes
 
-Floats = NDArray[np.float64]
 DIRECT = 2_000  # states up to which the chain is solved at once
 SWEEPS = 5_000
 END = "end"
-Choice = Callable[
-    [LinkInformation, int], Any
-]  # (what is known, ticks since anything newer) -> (action, probability) pairs
+# (what is known, ticks since anything newer) -> (action, probability) pairs
+Choice = Callable[[LinkInformation, int], Any]
 
 
 @dataclass
@@ -107,7 +107,7 @@ class PolicyChain:
         """The place of an information state, with the laws of the states of steps t, t + 1, .. up to now."""
 
         def laws() -> list[Floats]:
-            out = [self._initial if s < 0 else _corner(s, len(self.R))]
+            out = [self._initial if s < 0 else certain(len(self.R), s)]
             for a in queue:
                 out.append(out[-1] @ self._by_action[a])
             return out
@@ -143,7 +143,7 @@ class PolicyChain:
 
     def _rests(self, i: int, n: int, s: int, queue: tuple[int, ...]) -> None:
         d, longer = len(queue), (*queue, self.rest)
-        laws = [_corner(s, len(self.R))]
+        laws = [certain(len(self.R), s)]
         for a in longer:
             laws.append(laws[-1] @ self._by_action[a])
         self._reward[i] = float(laws[d] @ self.R[:, self.rest])
@@ -169,12 +169,6 @@ class PolicyChain:
         self._rows.append(i)
         self._columns.append(j)
         self._mass.append(p)
-
-
-def _corner(s: int, S: int) -> Floats:
-    b = np.zeros(S)
-    b[s] = 1.0
-    return b
 
 
 def _same(laws: list[Floats]) -> list[Floats]:

@@ -7,19 +7,17 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from oldlight import checks, drawing
+from oldlight.arrays import Floats
 from oldlight.model.channels import ConstantDelay, Loss
 from oldlight.model.mdp import TabularMDP
 from oldlight.model.problem import GivenChannel, ImpairedMDP, Start
 from oldlight.planning.gap import Gap, gap, value_lost
 
-Floats = NDArray[np.float64]
-
 
 @dataclass(frozen=True, eq=False)
-class Sweep:
+class Sweep(drawing.Result):
     """The gap of one process behind several channels; made by `sweep`.
 
     Parameters
@@ -47,6 +45,7 @@ class Sweep:
     labels: list[Any]
     gaps: list[Gap]
     period_ms: float | None = None
+    _data = "name period_ms rows"
 
     @property
     def gap(self) -> Floats:
@@ -97,10 +96,6 @@ class Sweep:
         ax.set_ylabel("gap: value with full information − best executable value")
         ax.set_ylim(bottom=0)
         return ax
-
-    def to_dict(self) -> dict[str, Any]:
-        """What was swept, and the rows, as plain data for JSON."""
-        return drawing.plain({"name": self.name, "period_ms": self.period_ms, "rows": self.rows})  # type: ignore[no-any-return]
 
     def __str__(self) -> str:
         """A small table."""

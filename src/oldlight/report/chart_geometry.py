@@ -21,7 +21,8 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from oldlight.report.charts import DASHES, Chart, Dots, Floats, Group, Heat, Lines, Series, Single, parts, singles
+from oldlight.arrays import Floats
+from oldlight.report.charts import DASHES, Chart, Dots, Group, Heat, Lines, Series, Single, parts, singles
 
 PALETTE = ("#0072b2", "#d55e00", "#009e73", "#cc79a7", "#e69f00", "#56b4e9", "#767676")
 GREY = "#808080"  # reference lines: seen on white and on black

@@ -1,6 +1,6 @@
 """What a figure says, apart from how it is drawn.
 
-A chart is one of four frozen descriptions; `to_plotly` (draw_plotly.py) and `to_matplotlib` (draw_matplotlib.py) draw the same
+A chart is one of four frozen descriptions; `spec` (draw_plotly.py) and `to_matplotlib` (draw_matplotlib.py) draw the same
 description for the page and for print, so that nothing is said twice:
 
 - `Lines`: curves, each a `Series` with an optional band, and `Reference` lines at one value (an optimum);
@@ -26,8 +26,8 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from oldlight import checks
+from oldlight.arrays import Floats
 
-Floats = NDArray[np.float64]
 Numbers = Sequence[float] | NDArray[Any]
 Rows = ArrayLike
 DASHES = ("solid", "broken", "dotted", "dash-dot")

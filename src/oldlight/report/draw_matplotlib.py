@@ -50,22 +50,12 @@ STYLE: dict[Any, Any] = {
 SUPERSCRIPT = str.maketrans("-0123456789", "⁻⁰¹²³⁴⁵⁶⁷⁸⁹")
 
 
-def to_matplotlib(chart: Chart, ax: Any = None, *, titled: bool = True) -> Any:
-    """A matplotlib Figure, with its title unless told otherwise; or draw on the given axes, and return their figure."""
+def to_matplotlib(chart: Chart, *, titled: bool = True) -> Any:
+    """A matplotlib Figure, with its title unless told otherwise."""
     from matplotlib import rc_context
     from matplotlib.figure import Figure
 
     charts, shown = singles(chart), looks(chart)
-    if ax is not None:
-        if len(charts) > 1:
-            raise ValueError(f"{chart.title!r} has {len(charts)} panels and cannot be drawn on one axes; leave ax out")
-        with rc_context(STYLE):
-            _draw(charts[0], ax, shown, None, None)
-            if titled:
-                ax.set_title(charts[0].title)
-            if shown:
-                ax.legend(title=" ".join(bands(chart)) or None, title_fontsize=7)
-        return ax.figure
     columns = 2 if len(charts) == 4 else min(len(charts), 3)
     rows = -(-len(charts) // columns)
     with rc_context(STYLE):
@@ -111,9 +101,8 @@ def inline_svg(svg: bytes, name: str) -> str:
     text = re.sub(r'<g id="patch_1">.*?</g>', "", text, count=1, flags=re.S)  # the figure's white ground is drawn first
     text = re.sub(r'\bid="([^"]+)"', rf'id="{name}-\1"', text)
     text = re.sub(r'(href="|url\()#', rf"\1#{name}-", text)
-    text = text.replace(
-        "*{stroke-linejoin", f"#{name} *{{stroke-linejoin"
-    )  # a style in a page holds for the whole page
+    # a style in a page holds for the whole page
+    text = text.replace("*{stroke-linejoin", f"#{name} *{{stroke-linejoin")
     return text.replace("<svg ", f'<svg id="{name}" focusable="false" ', 1).strip()
 
 

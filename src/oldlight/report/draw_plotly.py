@@ -1,7 +1,7 @@
 """Charts for the page: plotly figures, to hover over, zoom into and switch on and off.
 
 `spec(chart)` is the figure of one set of axes as plain data (what plotly.js reads), without a legend: the page has its own,
-shared by all panels. `to_plotly(chart)` is a plotly `Figure` with plotly's legend, for a notebook.
+shared by all panels.
 
 Plotly looks for markup in every text (<b>, <a href>); all texts are escaped, so a label is shown as it is written. The traces of
 one label carry its `legendgroup`, "k0", "k1", ..: band, line and the same line in other panels are switched together.
@@ -34,45 +34,6 @@ from oldlight.report.charts import Chart, Dots, Heat, Lines, Panels, Series, Sin
 STROKES = {"solid": "solid", "broken": "dash", "dotted": "dot", "dash-dot": "dashdot"}
 FONT = "system-ui, -apple-system, 'Segoe UI', Roboto, 'DejaVu Sans', sans-serif"
 GRID = "rgba(128,128,128,0.22)"
-WIDTH = 460  # of one panel in a notebook
-HEIGHT = 380
-
-
-def to_plotly(chart: Chart) -> Any:
-    """A plotly Figure."""
-    from plotly.graph_objects import Figure  # type: ignore[import-untyped]
-
-    shown, ranges = looks(chart), shared(chart)
-    charts = singles(chart)
-    data: list[dict[str, Any]] = []
-    n = len(charts)
-    layout: dict[str, Any] = base_layout() | {"title": {"text": _text(chart.title)}, "height": HEIGHT + 60}
-    layout |= {"showlegend": len(shown) > 1, "annotations": [], "shapes": []}
-    if n > 1:
-        layout["width"] = WIDTH * n
-    named: set[str] = set()
-    for i, one in enumerate(charts):
-        part = spec(one, shown, **ranges)
-        number = "" if i == 0 else str(i + 1)
-        span = [(i + 0.06) / n, (i + 0.94) / n] if n > 1 else [0.0, 1.0]
-        for trace in part["data"]:
-            new = trace.get("name") not in named and trace.get("hoverinfo") != "skip"
-            if new:
-                named.add(trace.get("name"))
-            if trace["type"] == "heatmap":
-                trace["colorbar"]["x"] = span[1]
-            else:
-                trace["showlegend"] = new
-            data.append(trace | {"xaxis": f"x{number}", "yaxis": f"y{number}"})
-        layout[f"xaxis{number}"] = part["layout"]["xaxis"] | {"domain": span, "anchor": f"y{number}"}
-        layout[f"yaxis{number}"] = part["layout"]["yaxis"] | {"anchor": f"x{number}"}
-        for kind in ("shapes", "annotations"):
-            layout[kind] += [_moved(mark, number) for mark in part["layout"][kind]]
-        if n > 1:
-            middle = sum(span) / 2
-            title = {"text": _text(one.title), "showarrow": False, "font": {"size": 14}, "yanchor": "bottom"}
-            layout["annotations"].append(title | {"x": middle, "y": 1.0, "xref": "paper", "yref": "paper"})
-    return Figure({"data": data, "layout": layout})
 
 
 def shared(chart: Chart) -> dict[str, tuple[float, float] | None]:
@@ -272,15 +233,6 @@ def _references(chart: Lines | Dots) -> dict[str, Any]:
             {"text": _text(line.label), "showarrow": False, "font": {"size": 12, "color": GREY}, **beside}
         )
     return {"shapes": shapes, "annotations": annotations}
-
-
-def _moved(mark: dict[str, Any], number: str) -> dict[str, Any]:
-    """A shape or annotation of the axes with that number; what spans the paper spans these axes instead."""
-    moved = dict(mark)
-    for axis in ("x", "y"):
-        name = mark[f"{axis}ref"]
-        moved[f"{axis}ref"] = f"{axis}{number} domain" if name == "paper" else f"{axis}{number}"
-    return moved
 
 
 def _list(values: NDArray[Any]) -> list[float | None]:

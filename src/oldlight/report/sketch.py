@@ -140,9 +140,8 @@ def arrow(
     ax.add_patch(FancyArrowPatch(*tips, connectionstyle=f"arc3,rad={-bend}", color=ink, **look))
     if text:
         span = length - 2 * gap
-        bow = (
-            2 * where * (1 - where) * bend * span
-        )  # the height there of the quadratic curve with control point bend·span
+        # the height there of the quadratic curve with control point bend·span
+        bow = 2 * where * (1 - where) * bend * span
         halo = {"fc": PAPER, "ec": "none", "pad": 0.5, "alpha": 0.9}
         words(ax, at(gap + where * span, lift + bow + off), text, size=size, color=ink, bbox=halo, zorder=2.5)
 

@@ -6,9 +6,8 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
-Ints = NDArray[np.int64]
+from oldlight.arrays import Ints
 
 
 def ask_at_once(policy: Any, h: int, warmup: int, states: Any, actions: Any, agent: Ints) -> Ints:

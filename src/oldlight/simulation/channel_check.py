@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import Any
 
 import numpy as np
@@ -103,11 +104,10 @@ def _automaton(link: Channel, name: str, horizon: int) -> ChannelAutomaton:
 
 def _age_laws(automaton: ChannelAutomaton, name: str) -> list[dict[int | None, float]]:
     """The law of the age at each time (None: nothing seen), checked on the way."""
-    at: dict[tuple[int, int | None], float] = {(-1, None): 1.0}
+    met: Iterable[tuple[int, int | None]] = [(-1, None)]
     out = []
-    for h in range(automaton.horizon):
-        after: dict[tuple[int, int | None], float] = {}
-        for (n, m), weight in at.items():
+    for h, at in enumerate(automaton.age_laws()):
+        for n, m in met:
             row = automaton.row(n)
             where = "the start" if n < 0 else f"node {automaton.nodes[n]!r}"
             total = sum(p for p, _, _ in row)
@@ -115,15 +115,13 @@ def _age_laws(automaton: ChannelAutomaton, name: str) -> list[dict[int | None, f
                 raise AssertionError(
                     f"{name}: the ticks of {where}, which is met at time {h - 1}, sum to {total:.10g}, expected 1"
                 )
-            for p, target, age in row:
+            for _, _, age in row:
                 if age > (h if m is None else m):
                     raise AssertionError(
                         f"{name}: at time {h} {where} makes an observation of age {age} visible, expected one in 0..{h if m is None else m} "
                         "or nothing newer"
                     )
-                now = (None if m is None else m + 1) if age == NOTHING_NEWER else age
-                after[target, now] = after.get((target, now), 0.0) + weight * p
-        at = after
+        met = at
         law: dict[int | None, float] = {}
         for (_, m), weight in at.items():
             law[m] = law.get(m, 0.0) + weight

@@ -22,6 +22,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from oldlight import checks, drawing
+from oldlight.arrays import Floats, Ints
 from oldlight.machine import thread_count
 from oldlight.model.policies import MarkovPolicy, Policy
 from oldlight.model.problem import ImpairedMDP, checked_problem
@@ -29,12 +30,30 @@ from oldlight.random_streams import Seed, seed_number
 from oldlight.simulation.simulated_bytes import CHUNK, refuse_size
 from oldlight.simulation.world import Player, Room, World
 
-Floats = NDArray[np.float64]
-Ints = NDArray[np.int64]
+
+def half_width(values: Floats) -> float:
+    """Half of the 95% interval of the mean of independent values."""
+    return float(1.959963984540054 * values.std(ddof=1) / np.sqrt(len(values))) if len(values) > 1 else float("inf")
+
+
+class PlayedReturns(drawing.Result):
+    """A result with the returns of independent episodes."""
+
+    returns: Floats
+
+    @property
+    def mean(self) -> float:
+        """The mean return."""
+        return float(self.returns.mean())
+
+    @property
+    def half_width(self) -> float:
+        """Half of a 95% confidence interval of the mean return."""
+        return half_width(self.returns)
 
 
 @dataclass(frozen=True, eq=False)
-class Simulation:
+class Simulation(PlayedReturns):
     """Played episodes.
 
     Parameters
@@ -70,30 +89,22 @@ class Simulation:
     states: NDArray[np.int32] | None = None
     actions: NDArray[np.int32] | None = None
     arrivals: NDArray[np.int32] | None = None
+    _data = "mean half_width returns mean_reward ages warmup states actions arrivals"
 
     lead = checks.renamed_property("lead", "warmup")
 
     @property
-    def mean(self) -> float:
-        """The mean return."""
-        return float(self.returns.mean())
-
-    @property
-    def half_width(self) -> float:
-        """Half of a 95% confidence interval of the mean return."""
-        n = len(self.returns)
-        return float(1.959963984540054 * self.returns.std(ddof=1) / np.sqrt(n)) if n > 1 else float("inf")
+    def record(self) -> tuple[NDArray[np.int32], NDArray[np.int32], NDArray[np.int32]]:
+        """States, actions and arrivals; refused if they were not recorded."""
+        if self.states is None or self.actions is None or self.arrivals is None:
+            raise ValueError("nothing was recorded; call simulate(..., record=True)")
+        return self.states, self.actions, self.arrivals
 
     @property
     def revealed(self) -> NDArray[np.int32]:
         """The states the agent knows after the episode: all of them under delay; −1 for lost ones under loss."""
-        if self.states is None or self.arrivals is None:
-            raise ValueError("nothing was recorded; call simulate(..., record=True)")
-        return np.where(self.arrivals == -1, np.int32(-1), self.states)
-
-    def to_dict(self) -> dict[str, Any]:
-        """Mean, half-width and every array as plain data for JSON."""
-        return drawing.plain({"mean": self.mean, "half_width": self.half_width} | vars(self))  # type: ignore[no-any-return]
+        states, _, arrivals = self.record
+        return np.where(arrivals == -1, np.int32(-1), states)
 
     def plot(self, ax: Any = None) -> Any:
         """Draw the histogram of the returns, with their mean; returns the matplotlib axes."""
@@ -160,7 +171,7 @@ def simulate(
     >>> abs(played.mean - 3.669276) < 2 * played.half_width
     True
     """
-    from oldlight.simulation.link_episodes import by_automaton, simulate_link
+    from oldlight.simulation.link_episodes import LinkEpisodes, by_automaton
 
     checked_problem(problem, "simulate")
     N = checks.whole("episodes", episodes, least=1)
@@ -174,21 +185,23 @@ def simulate(
             f"steps is {steps!r}, but {problem!r} has its own number of steps; leave it out, or mdp.replace(horizon={steps!r})"
         )
     refuse_size(problem, N, record)
-    if by_automaton(problem, policy):
-        return simulate_link(problem, policy, N, number, record)
-    world = World(problem)
-    player = world.player(policy)
     chunks = [(c, min(CHUNK, N - c * CHUNK)) for c in range(-(-N // CHUNK))]
-    workers = thread_count() if threads is None else checks.whole("threads", threads, least=1)
-    if player.asks:
-        workers = 1  # a Python policy is asked from one thread only
-    parts = _in_chunks(world, player, chunks, number, record, workers)
+    if by_automaton(problem, policy):
+        links, warmup = LinkEpisodes(problem, policy), 0
+        parts = [links.play(number, c, n) for c, n in chunks]
+    else:
+        world, warmup = World(problem), problem.warmup
+        player = world.player(policy)
+        workers = thread_count() if threads is None else checks.whole("threads", threads, least=1)
+        if player.asks:
+            workers = 1  # a Python policy is asked from one thread only
+        parts = _in_chunks(world, player, chunks, number, record, workers)
     joined: list[Any] = [np.concatenate([p[k].T for p in parts]) if record else None for k in (3, 4, 5)]
     return Simulation(
         np.concatenate([p[0] for p in parts]),
         np.sum([p[1] for p in parts], axis=0) / N,
         np.sum([p[2] for p in parts], axis=0),
-        problem.warmup,
+        warmup,
         *joined,
     )
 

@@ -11,33 +11,29 @@ automaton) draw nodes and ages; `arrivals` is then the time at which an observat
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
+from oldlight.arrays import Floats, Ints
 from oldlight.model.channels.automaton import NOTHING_NEWER, SILENCE, ChannelAutomaton, News
 from oldlight.model.channels.messages import NEVER, SteppedLink
 from oldlight.model.channels.pmfs import running_sums
+from oldlight.model.held_steps import certain
 from oldlight.model.link_information import LinkInformation, PolicyOfNodes
 from oldlight.model.link_policy import LinkPolicy
 from oldlight.model.policies import (
-    BlackoutPolicy,
     MarkovPolicy,
     Policy,
-    TablePolicy,
     as_probabilities,
-    made_for_another,
-    not_a_policy,
 )
+from oldlight.model.policy_check import check_made_for
 from oldlight.model.problem import ImpairedMDP
 from oldlight.model.stationary_policy import StationaryPolicy
 from oldlight.model.successors import successor_sums
-from oldlight.simulation.episodes import Simulation
+from oldlight.random_streams import stream
 from oldlight.simulation.world import CHUNK
-
-Floats = NDArray[np.float64]
-Ints = NDArray[np.int64]
 
 
 def by_automaton(problem: ImpairedMDP, policy: Any) -> bool:
@@ -45,24 +41,10 @@ def by_automaton(problem: ImpairedMDP, policy: Any) -> bool:
     return not problem.has_delay_law or (isinstance(policy, PolicyOfNodes) and policy.fits(problem))
 
 
-def check_policy(problem: ImpairedMDP, policy: Policy | MarkovPolicy) -> None:
-    """Refuse what is no policy, and a policy that was made for another problem."""
-    if isinstance(policy, MarkovPolicy):
-        H, S, A = problem.horizon, problem.n_states, problem.n_actions
-        if policy.actions.shape != (H, S) or policy.n_actions != A:
-            raise made_for_another(policy, problem)
-        return
-    if not hasattr(policy, "probabilities"):
-        raise not_a_policy(policy)
-    unfit = isinstance(policy, PolicyOfNodes) and not policy.fits(problem)
-    if unfit or isinstance(policy, TablePolicy | BlackoutPolicy):
-        raise made_for_another(policy, problem)
-
-
 def decide(problem: ImpairedMDP, policy: Any, info: LinkInformation) -> Floats:
     """What is done on `info`: what was under way before the start, then what the policy answers, checked."""
     if info.h < problem.actuation:
-        return np.asarray(np.eye(problem.n_actions)[problem.pending[info.h]])
+        return certain(problem.n_actions, problem.pending[info.h])
     return as_probabilities(policy.probabilities(info), problem.n_actions, f"the policy at {tuple(info)}")
 
 
@@ -72,15 +54,39 @@ def link_of(problem: ImpairedMDP, policy: Any) -> ChannelAutomaton:
     return problem.automaton if link is None else link
 
 
+class LinkDraws(NamedTuple):
+    """The random numbers of the process and the policy, and what the link did, axes (step, episode)."""
+
+    state: Floats
+    action: Floats
+    nodes: Ints
+    ages: Ints
+    arrivals: Ints
+
+    @classmethod
+    def of(cls, problem: ImpairedMDP, link: ChannelAutomaton, seed: int, chunk: int) -> LinkDraws:
+        """Those of a chunk."""
+        state, runs, action = (stream(seed, chunk, purpose) for purpose in range(3))
+        shape = (problem.horizon, CHUNK)
+        return cls(state.random(shape), action.random(shape), *link_runs(problem, link, runs, CHUNK))
+
+    def some(self, episodes: slice) -> LinkDraws:
+        """Those of some episodes alone."""
+        return LinkDraws(*(x[:, episodes] for x in self))  # type: ignore[arg-type]
+
+    def one(self, e: int) -> LinkDraws:
+        """Those of episode e alone."""
+        return self.some(slice(e, e + 1))
+
+
 class LinkEpisodes:
     """Plays chunks of episodes of one problem with one policy."""
 
     def __init__(self, problem: ImpairedMDP, policy: Policy | MarkovPolicy) -> None:
-        check_policy(problem, policy)
+        check_made_for(problem, policy)
         self.problem, self.policy = problem, policy
         self.link = link_of(problem, policy)
-        self.index, self.cumulative = successor_sums(problem.mdp)
-        self.initial = running_sums(problem.initial)
+        self.successors, self.initial = successor_sums(problem.mdp), running_sums(problem.initial)
         self._known: dict[LinkInformation, Floats] = {}
 
     @property
@@ -91,12 +97,7 @@ class LinkEpisodes:
     def play(self, seed: int, chunk: int, n: int) -> tuple[Any, ...]:
         """As `World.play`: returns, rewards by step, ages, and states, actions, arrivals (step, episode)."""
         problem, H = self.problem, self.problem.horizon
-        state_rng, link_rng, action_rng = (
-            np.random.Generator(np.random.SFC64(np.random.SeedSequence(seed, spawn_key=(chunk, purpose))))
-            for purpose in range(3)
-        )
-        uniform, choice = state_rng.random((H, CHUNK))[:, :n], action_rng.random((H, CHUNK))[:, :n]
-        nodes, ages, arrivals = (x[:, :n] for x in link_runs(problem, self.link, link_rng, CHUNK))
+        uniform, choice, nodes, ages, arrivals = LinkDraws.of(problem, self.link, seed, chunk).some(slice(n))
         states, actions = np.zeros((2, H, n), dtype=np.int32)
         counts = np.zeros((H, H + 1), dtype=np.int64)
         returns, earned = np.zeros(n), np.zeros(H)
@@ -108,10 +109,8 @@ class LinkEpisodes:
             returns += reward
             earned[h] = reward.sum()
             if h + 1 < H:
-                row = states[h].astype(np.int64) * problem.n_actions + actions[h]
-                P = min(h, len(self.index) - 1)
-                place = (self.cumulative[P, row] <= uniform[h + 1, :, None]).sum(axis=1)
-                states[h + 1] = self.index[P, row, np.minimum(place, self.index.shape[2] - 1)]
+                pair = states[h].astype(np.int64) * problem.n_actions + actions[h]
+                states[h + 1] = self.successors.drawn(h, pair, uniform[h + 1])
         return returns, earned, counts, states, actions, arrivals.astype(np.int32)
 
     def _choose(self, h: int, nodes: Ints, ages: Ints, states: Any, actions: Any, u: Floats) -> Ints:
@@ -209,20 +208,3 @@ def _different(rows: Ints) -> tuple[Ints, Ints]:
         key, bound = key * size + (row - low), bound * size
     _, one, inverse = np.unique(key, return_index=True, return_inverse=True)
     return one, inverse
-
-
-def simulate_link(
-    problem: ImpairedMDP, policy: Policy | MarkovPolicy, episodes: int, seed: int, record: bool
-) -> Simulation:
-    """`oldlight.simulate` behind such a channel."""
-    world = LinkEpisodes(problem, policy)
-    chunks = [(c, min(CHUNK, episodes - c * CHUNK)) for c in range(-(-episodes // CHUNK))]
-    parts = [world.play(seed, c, n) for c, n in chunks]
-    joined: list[Any] = [np.concatenate([p[k].T for p in parts]) if record else None for k in (3, 4, 5)]
-    return Simulation(
-        np.concatenate([p[0] for p in parts]),
-        np.sum([p[1] for p in parts], axis=0) / episodes,
-        np.sum([p[2] for p in parts], axis=0),
-        0,
-        *joined,
-    )

@@ -6,39 +6,17 @@ meet the same link and the same process. The link of a chunk is drawn once: it d
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from oldlight.model.channels.pmfs import running_sums
 from oldlight.model.link_information import LinkInformation
 from oldlight.model.policies import MarkovPolicy, Policy
+from oldlight.model.policy_check import check_made_for
 from oldlight.model.problem import ImpairedMDP
 from oldlight.model.successors import successor_sums
-from oldlight.simulation.link_episodes import check_policy, decide, link_runs
-from oldlight.simulation.world import CHUNK
-
-Floats = NDArray[np.float64]
-Ints = NDArray[np.int64]
-
-
-@dataclass(frozen=True, eq=False)
-class LinkDraws:
-    """The random numbers of the process and the policy, and what the link did, axes (step, episode)."""
-
-    state: Floats
-    action: Floats
-    nodes: Ints
-    ages: Ints
-    arrivals: Ints
-
-    def one(self, e: int) -> LinkDraws:
-        """Those of episode e alone."""
-        one = slice(e, e + 1)
-        state, action = self.state[:, one], self.action[:, one]
-        return LinkDraws(state, action, self.nodes[:, one], self.ages[:, one], self.arrivals[:, one])
+from oldlight.simulation.link_episodes import LinkDraws, decide
 
 
 class LinkWorld:
@@ -53,17 +31,11 @@ class LinkWorld:
 
     def draw(self, seed: int, chunk: int) -> LinkDraws:
         """The random numbers of chunk number `chunk`."""
-        H = self.problem.horizon
-        state_rng, link_rng, action_rng = (
-            np.random.Generator(np.random.SFC64(np.random.SeedSequence(seed, spawn_key=(chunk, purpose))))
-            for purpose in range(3)
-        )
-        state, action = state_rng.random((H, CHUNK)), action_rng.random((H, CHUNK))
-        return LinkDraws(state, action, *link_runs(self.problem, self.problem.automaton, link_rng, CHUNK))
+        return LinkDraws.of(self.problem, self.problem.automaton, seed, chunk)
 
     def player(self, policy: Policy | MarkovPolicy) -> Any:
         """The policy, if it can be played here."""
-        check_policy(self.problem, policy)
+        check_made_for(self.problem, policy)
         return policy
 
     def play(self, policy: Any, draws: LinkDraws, n: int) -> tuple[Any, ...]:

@@ -8,25 +8,23 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from oldlight.arrays import Floats, Ints
 from oldlight.model.channels.pmfs import running_sums
-from oldlight.model.information import Information, Layout, same_layout
+from oldlight.model.information import Information, Layout
 from oldlight.model.link_information import PolicyOfNodes
 from oldlight.model.policies import (
     BlackoutPolicy,
     MarkovPolicy,
     Policy,
     TablePolicy,
-    made_for_another,
-    not_a_policy,
     probabilities_at,
 )
+from oldlight.model.policy_check import check_made_for, made_for_another
 from oldlight.model.problem import ImpairedMDP
 from oldlight.model.successors import successor_sums
+from oldlight.random_streams import stream
 from oldlight.simulation.asked import ask_at_once
 from oldlight.simulation.simulated_bytes import CHUNK as CHUNK
-
-Floats = NDArray[np.float64]
-Ints = NDArray[np.int64]
 
 
 @dataclass(frozen=True, eq=False)
@@ -122,14 +120,13 @@ class World:
     def player(self, policy: Policy | MarkovPolicy) -> Player:
         """The policy, ready to be played here; refused if it was made for another problem."""
         k, problem = self.kernels, self.problem
-        H, S, A = problem.horizon, problem.n_states, problem.n_actions
+        check_made_for(problem, policy)
+        H, A = problem.horizon, problem.n_actions
         none, offset, root = np.zeros((0, 0)), np.zeros((1, 1, 1), dtype=np.int64), np.zeros(H, dtype=np.int64)
         pending = np.array(problem.pending[:H], dtype=np.int64)
         if isinstance(policy, MarkovPolicy):
-            _fits(policy.actions.shape == (H, S) and policy.n_actions == A, policy, problem)
             return Player(k.MARKOV, policy, _flat(policy.actions, A), none, offset, root, pending[:0])
         if isinstance(policy, TablePolicy):
-            _fits(self.layout is not None and same_layout(policy.layout, self.layout), policy, problem)
             offset, root = policy.layout.offset, policy.layout.root
             if policy.actions is not None:
                 return Player(k.TABLE, policy, _flat(policy.actions), none, offset, root, pending)
@@ -144,23 +141,17 @@ class World:
                 pending,
             )
         if isinstance(policy, BlackoutPolicy):
-            _fits(policy.fits(problem), policy, problem)
             return Player(k.BLACKOUT, policy, _flat(policy.sequences, A), none, offset, root, pending)
         if isinstance(policy, PolicyOfNodes):
             raise made_for_another(policy, problem)
-        if hasattr(policy, "probabilities"):
-            return Player(k.GIVEN, policy, _NO_TABLE, none, offset, root, pending)
-        raise not_a_policy(policy)
+        return Player(k.GIVEN, policy, _NO_TABLE, none, offset, root, pending)
 
     def draw(self, seed: int, chunk: int, player: Player | None = None, room: Room | None = None) -> Draws:
         """The random numbers of chunk number `chunk`; always that of a full chunk, so that more episodes do not change the first. room: memory to
         use again."""
         room = room or Room(self)
         problem, H = self.problem, self.problem.horizon
-        state_rng, link_rng, action_rng = (
-            np.random.Generator(np.random.SFC64(np.random.SeedSequence(seed, spawn_key=(chunk, purpose))))
-            for purpose in range(3)
-        )
+        state_rng, link_rng, action_rng = (stream(seed, chunk, purpose) for purpose in range(3))
         state = state_rng.random(out=room.state)
         link = link_rng.random(out=room.link) if self.draws_link else np.zeros((1, 1))
         lost = np.zeros((1, 1), dtype=np.bool_)
@@ -169,9 +160,8 @@ class World:
             if H == 1:  # one row means that nothing is lost: two say which
                 lost = np.concatenate([lost, lost])
         asks = player is None or player.mode in (self.kernels.PROBABILITIES, self.kernels.GIVEN)
-        rows = (
-            problem.warmup + H if asks else problem.warmup
-        )  # of a policy that does not randomise only the steps before step 0
+        # of a policy that does not randomise only the steps before step 0
+        rows = problem.warmup + H if asks else problem.warmup
         action = action_rng.random(out=room.action[:rows]) if rows else np.zeros((1, 1))
         return Draws(state, link, action, lost)
 
@@ -250,8 +240,3 @@ def _flat(table: NDArray[Any], n_actions: int | None = None) -> NDArray[Any]:
     kind = table.dtype if n_actions is None else np.min_scalar_type(n_actions - 1)
     flat: NDArray[Any] = np.ascontiguousarray(table, kind).reshape(-1)
     return flat if flat.flags.writeable else flat.copy()
-
-
-def _fits(good: bool, policy: Any, problem: ImpairedMDP) -> None:
-    if not good:
-        raise made_for_another(policy, problem)

@@ -15,7 +15,7 @@ from oldlight.studies.result import Damaged, unpack
 
 
 @dataclass(frozen=True)
-class Running:
+class Running(drawing.Result):
     """A job under way.
 
     Parameters
@@ -42,7 +42,7 @@ class Running:
 
 
 @dataclass(frozen=True)
-class Failure:
+class Failure(drawing.Result):
     """A job that failed.
 
     Parameters
@@ -70,7 +70,7 @@ class Failure:
 
 
 @dataclass(frozen=True)
-class StudyStatus:
+class StudyStatus(drawing.Result):
     """How far a study is: total = done + len(running) + len(failed) + waiting.
 
     Parameters
@@ -121,11 +121,6 @@ class StudyStatus:
     def complete(self) -> bool:
         """Is every job done?"""
         return self.done == self.total
-
-    def to_dict(self) -> dict[str, Any]:
-        """The fields as plain data for JSON."""
-        nested = {"running": [vars(job) for job in self.running], "failed": [vars(job) for job in self.failed]}
-        return drawing.plain(vars(self) | nested)  # type: ignore[no-any-return]
 
     def plot(self, ax: Any = None) -> Any:
         """Draw how many jobs are done, running, failed and waiting; returns the matplotlib axes."""

@@ -27,9 +27,9 @@ from multiprocessing.connection import wait
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from oldlight import checks, drawing
+from oldlight.arrays import Floats
 from oldlight.control import Controller
 from oldlight.control.plan_tables import ASKED
 from oldlight.model.channels import Channel
@@ -37,6 +37,7 @@ from oldlight.model.policies import Policy
 from oldlight.model.problem import ImpairedMDP, checked_problem
 from oldlight.planning.evaluation import Evaluation, evaluate
 from oldlight.random_streams import Seed, seed_number
+from oldlight.simulation.episodes import PlayedReturns
 from oldlight.simulation.link_sampler import LinkSampler
 from oldlight.testbed.processes import IN_STEP, IN_TIME
 from oldlight.testbed.recorded import recorded
@@ -45,7 +46,6 @@ from oldlight.traces import Fit, Trace
 from oldlight.traces.replay import Replay, replay
 from oldlight.workers import Worker, stop
 
-Floats = NDArray[np.float64]
 ROLES = (RELAY, CONTROLLER, PLANT)
 START = 20.0  # seconds for the processes to begin
 REPLAYED = 2_000  # episodes of the replay beside a recording as it came
@@ -53,7 +53,7 @@ REST = 0.2  # seconds before tick 0 of a run by the wall clock
 
 
 @dataclass(frozen=True, eq=False)
-class TestbedResult:
+class TestbedResult(PlayedReturns):
     """Episodes that were played over UDP, beside what was predicted.
 
     Parameters
@@ -102,16 +102,6 @@ class TestbedResult:
     report: dict[str, int] = field(default_factory=dict)
     planned: str | None = None
     recording: Replay | None = None
-
-    @property
-    def mean(self) -> float:
-        """The mean return."""
-        return float(self.returns.mean())
-
-    @property
-    def half_width(self) -> float:
-        """Half of a 95% confidence interval of the mean return."""
-        return float(1.959963984540054 * self.returns.std(ddof=1) / np.sqrt(len(self.returns)))
 
     @property
     def agrees(self) -> bool | None:
@@ -395,6 +385,3 @@ def _child(pipe: Any, role: str, setup: Setup) -> None:
 def _tell(pipe: Any, kind: str, what: str) -> None:
     with suppress(OSError):  # nobody may be there any more
         pipe.send((kind, what))
-
-
-__all__ = ["TestbedResult", "run_testbed"]

@@ -11,8 +11,8 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
+from oldlight.arrays import Floats
 from oldlight.model.held_steps import certain
 from oldlight.model.link_information import LinkInformation, PolicyOfNodes
 from oldlight.model.mdp import TabularMDP
@@ -22,7 +22,6 @@ from oldlight.planning.link_plan import distinct_actions
 from oldlight.planning.link_solution import solve_within
 from oldlight.planning.solution import Solution
 
-Floats = NDArray[np.float64]
 ENTRIES = 5_000  # of a table at one time and node
 REMEMBERED = 200_000  # beliefs
 
@@ -70,9 +69,6 @@ class BeliefPlan(PolicyOfNodes):
 
     def action(self, info: LinkInformation) -> int:
         return int(first_best(self.belief(info)[None] @ self.q[info.h])[0])  # ties alike on every machine
-
-    def probabilities(self, info: Any) -> Floats:
-        return np.asarray(np.eye(self.n_actions)[self.action(info)])
 
     def fits(self, problem: ImpairedMDP) -> bool:
         sizes = (self.problem.horizon, self.problem.n_states, self.n_actions)

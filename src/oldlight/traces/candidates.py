@@ -23,11 +23,11 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
+from oldlight import drawing
+from oldlight.arrays import Floats, Ints
 from oldlight.model.channels import (
     AgeChain,
     BurstyLoss,
@@ -42,8 +42,6 @@ from oldlight.model.channels.automaton import hazards, tail
 from oldlight.traces.counted import AgeCounts, kernel_of, transitions
 from oldlight.traces.ticks import NEVER, ages_of
 
-Floats = NDArray[np.float64]
-Ints = NDArray[np.int64]
 FOLDS = 10
 RARE = 0.01  # share of the ticks that a recommended model may say cannot be, if it is not the best
 SLIP = 0.01
@@ -61,7 +59,7 @@ class Piece:
 
 
 @dataclass(frozen=True)
-class Score:
+class Score(drawing.Result):
     """A candidate's mean log-probability of a tick that it was not fitted to, how much less that is than the best one's, and the
     standard error of that difference; `impossible`: the share of ticks that the model says cannot be."""
 
@@ -70,15 +68,6 @@ class Score:
     behind: float
     error: float
     impossible: float
-
-    def to_dict(self) -> dict[str, Any]:
-        return {
-            "name": self.name,
-            "score": self.score,
-            "behind": self.behind,
-            "error": self.error,
-            "impossible": self.impossible,
-        }
 
 
 class Laws:

@@ -26,6 +26,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from oldlight import checks
+from oldlight.arrays import Floats
 from oldlight.model.channels import Channel
 from oldlight.model.mdp import TabularMDP
 from oldlight.model.problem import ImpairedMDP
@@ -35,15 +36,14 @@ from oldlight.planning.link_solution import solve_within
 from oldlight.progress import Callback, progress_bar
 from oldlight.random_streams import Seed, seed_number
 from oldlight.simulation import simulate
+from oldlight.simulation.episodes import half_width
 from oldlight.traces.comparison import NEAR, recorded_chain
 from oldlight.traces.links_compared import ChannelComparison, LinkRow
 from oldlight.traces.replay import CHUNK, Player, interval, recorded, starting_points
 from oldlight.traces.ticks import NEVER, Run
 from oldlight.traces.trace import Trace, read_trace
 
-Floats = NDArray[np.float64]
 Link = Channel | str | Mapping[str, Any] | Trace | os.PathLike[str]
-NORMAL = 1.959963984540054
 
 
 @dataclass(frozen=True, eq=False)
@@ -222,7 +222,4 @@ def _half_width(values: Floats, on: _Planned) -> float:
     """Half of a 95 % interval of the mean: by blocks of time on a recording, of independent episodes behind a channel."""
     if on.recording is not None:
         return interval(values, on.at, on.problem.mdp.finite_horizon)[0]
-    return float(NORMAL * values.std(ddof=1) / np.sqrt(len(values)))
-
-
-__all__ = ["compare_channels"]
+    return half_width(values)

@@ -16,7 +16,6 @@ from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from oldlight import checks
 from oldlight.model.channels import Channel
@@ -32,7 +31,6 @@ from oldlight.traces.replay import Replay, interval, replay
 from oldlight.traces.ticks import Run, runs_of
 from oldlight.traces.trace import Trace
 
-Floats = NDArray[np.float64]
 CHAIN, QMDP = "age chain", "QMDP"
 TELLS = 0.05  # of the value, the half-width of a row that counts
 NEAR = 0.002  # of the value: a certificate so narrow is a prediction
@@ -338,6 +336,3 @@ def _plan(name: str, problem: ImpairedMDP, tables: ImpairedMDP, seconds: float) 
 
 def _narrow(found: Any) -> bool:
     return bool(found.upper - found.lower <= NEAR * abs(found.upper))
-
-
-__all__ = ["Comparison", "Row", "compare_models"]

@@ -22,17 +22,15 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from oldlight import checks
+from oldlight.arrays import Floats, Ints
 from oldlight.model.channels import AgeChain
 from oldlight.traces.ticks import NEVER, Run, ages_of
 
 if TYPE_CHECKING:
     from oldlight.traces.trace import Trace
 
-Floats = NDArray[np.float64]
-Ints = NDArray[np.int64]
 LEAST = 3  # visits of the last row
 ROWS = 60
 WEIGHT = 4.0  # visits
@@ -162,6 +160,3 @@ def kernel_of(pairs: tuple[Ints, Ints], phases: int) -> list[Floats]:
         row[m + 1] = pooled[usable + 1 :].sum()
         rows.append(row / row.sum())
     return rows
-
-
-__all__ = ["AgeCounts", "kernel_of", "transitions"]

@@ -44,6 +44,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from oldlight import checks
+from oldlight.arrays import Floats, Ints
 from oldlight.model.channels import (
     BurstyLoss,
     Channel,
@@ -64,8 +65,6 @@ if TYPE_CHECKING:
     from oldlight.model.channels import AgeChain
     from oldlight.traces.trace import Trace
 
-Floats = NDArray[np.float64]
-Ints = NDArray[np.int64]
 LATEST = 10_000  # ticks; what is later counts as so late, and it is said
 WINDOW = 10  # ticks that are looked at in order, where nobody says how long an episode is
 LEVEL = 0.01  # below this p-value losses are called bursty, and independence rejected

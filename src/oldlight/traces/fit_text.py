@@ -5,15 +5,15 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from numpy.typing import NDArray
 
+from oldlight.arrays import Floats
+from oldlight.drawing import plain
 from oldlight.model.channels import Channel
 from oldlight.traces.counted import WEIGHT
 
 if TYPE_CHECKING:
     from oldlight.traces.fit import Fit
 
-Floats = NDArray[np.float64]
 CHAIN = "age chain"
 
 
@@ -85,28 +85,18 @@ def to_dict(fit: Fit, deadline: int | None, oldest: int | None) -> dict[str, Any
 
     channel, why = chosen(fit, deadline, oldest)
     counted = channel is not None and deadline is None
-    return {
+    names = "period_ms horizon first interarrival by_step longest loss_rate bursty tests independent distance notes"
+    known: dict[str, Any] = plain({name: getattr(fit, name) for name in names.split()})
+    return known | {
         "trace": fit.trace.to_dict(),
-        "period_ms": fit.period_ms,
-        "horizon": fit.horizon,
         "ticks": len(fit.late),
         "ages": fit.ages.to_dict(),
-        "first": fit.first.tolist(),
-        "interarrival": fit.interarrival.tolist(),
-        "by_step": fit.by_step.tolist(),
-        "longest": fit.longest,
-        "loss_rate": fit.loss_rate,
-        "bursty": fit.bursty,
-        "tests": [test.to_dict() for test in fit.tests],
-        "independent": fit.independent,
-        "distance": fit.distance,
-        "scores": [one.to_dict() for one in fit.scores] if counted else [],
+        "scores": plain(fit.scores if counted else []),
         "recommended": fit.recommended[0] if counted else None,
         "why": why,
         "deadline": deadline,
         "lost_by_deadline": None if deadline is None else fit.lost_by(deadline),
         "channel": None if channel is None else channel_data(channel),
-        "notes": list(fit.notes),
     }
 
 

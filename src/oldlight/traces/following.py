@@ -11,11 +11,11 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from oldlight.arrays import Ints
 from oldlight.model.channels.automaton import NOTHING_NEWER, ChannelAutomaton
 from oldlight.model.information import Layout
 from oldlight.traces.ticks import NEVER
 
-Ints = NDArray[np.int64]
 NOTHING = -1  # of the episode has been seen
 
 

@@ -13,26 +13,24 @@ far from that, or farther, if it were true:
 from __future__ import annotations
 
 import math
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-Floats = NDArray[np.float64]
+from oldlight import drawing
+from oldlight.arrays import Floats
 
 
 @dataclass(frozen=True)
-class IndependenceTest:
+class IndependenceTest(drawing.Result):
     """`p_value`: of something so far from independence or farther, if it held; effect: a correlation, or how much longer runs are."""
 
     name: str
     p_value: float
     effect: float
     means: str
-
-    def to_dict(self) -> dict[str, Any]:
-        return asdict(self)
 
 
 def shuffled(name: str, means: str, x: NDArray[Any], y: NDArray[Any]) -> IndependenceTest:

@@ -6,15 +6,13 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from oldlight import drawing
-
-Floats = NDArray[np.float64]
+from oldlight.arrays import Floats
 
 
 @dataclass(frozen=True)
-class LinkRow:
+class LinkRow(drawing.Result):
     """One link: the value of its plan, between low and high; by its certificate, or on the recording with a 95 % interval."""
 
     name: str
@@ -24,6 +22,7 @@ class LinkRow:
     high: float
     by: str  # "plan" or "recording"
     full: float
+    _data = "name link value low high by full price price_share"
 
     @property
     def price(self) -> float:
@@ -34,14 +33,14 @@ class LinkRow:
     def half_width(self) -> float:
         return (self.high - self.low) / 2
 
-    def to_dict(self) -> dict[str, Any]:
-        """Plain data for JSON; null for an interval without ends."""
-        known = vars(self) | {"price": self.price, "price_share": self.price / abs(self.full) if self.full else None}
-        return {key: None if isinstance(v, float) and not np.isfinite(v) else v for key, v in known.items()}
+    @property
+    def price_share(self) -> float | None:
+        """The price as a share of the value with full information."""
+        return self.price / abs(self.full) if self.full else None
 
 
 @dataclass(frozen=True, eq=False)
-class ChannelComparison:
+class ChannelComparison(drawing.Result):
     """Several links behind one plant; made by `compare_channels`.
 
     Parameters
@@ -81,6 +80,7 @@ class ChannelComparison:
     period_ms: float | None
     episodes: int
     notes: tuple[str, ...] = ()
+    _data = "rows full period_ms episodes verdict earned earned_half_width loss loss_half_width notes"
 
     @property
     def names(self) -> list[str]:
@@ -163,15 +163,6 @@ class ChannelComparison:
             out.append({"link": row.name, "value": _within(row), "price": f"{row.price:.4g}", "of full": share} | cells)
         return out
 
-    def to_dict(self) -> dict[str, Any]:
-        """Rows, matrices and verdict as plain data for JSON; null where a number is not known."""
-        matrices = {
-            name: [[v if np.isfinite(v) else None for v in line] for line in getattr(self, name).tolist()]
-            for name in ("earned", "earned_half_width", "loss", "loss_half_width")
-        }
-        known = {"full": self.full, "period_ms": self.period_ms, "episodes": self.episodes, "verdict": self.verdict}
-        return drawing.plain({"rows": [row.to_dict() for row in self.rows], **known, **matrices, "notes": self.notes})  # type: ignore[no-any-return]
-
     def plot(self, ax: Any = None) -> Any:
         """Draw the values with their intervals beside that with full information; returns the matplotlib axes."""
         ax = drawing.axes_of(ax)
@@ -231,6 +222,3 @@ def _within(row: LinkRow) -> str:
 
 def _loss(loss: float, wide: float) -> str:
     return f"{loss:.3g}" if not np.isfinite(wide) or wide == 0 else f"{loss:.3g} ± {wide:.1g}"
-
-
-__all__ = ["ChannelComparison", "LinkRow"]

@@ -22,8 +22,8 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-Floats = NDArray[np.float64]
-Ints = NDArray[np.int64]
+from oldlight.arrays import Floats, Ints
+
 Holes = str | float
 UNITS = {"s": 1e3, "ms": 1.0, "us": 1e-3, "µs": 1e-3, "ns": 1e-6}  # in milliseconds
 LOST = {"", "lost", "nan", "timeout", "none", "null", "na", "-", "*", "inf"}

@@ -23,18 +23,8 @@ from pathlib import Path
 
 import numpy as np
 
-from oldlight.traces.measured import (
-    UNITS,
-    Floats,
-    Ints,
-    Measured,
-    by_number,
-    counted,
-    joined,
-    number_or_date,
-    one_session,
-    possible,
-)
+from oldlight.arrays import Floats, Ints
+from oldlight.traces.measured import UNITS, Measured, by_number, counted, joined, number_or_date, one_session, possible
 
 ANSWER = re.compile(r"(?:icmp_)?seq[= ](?P<seq>\d{1,15})\b.*?\b\w+[=<](?P<time>[\d.,]+) ?(?P<unit>ms|us|s)\b")
 SILENCE = re.compile(

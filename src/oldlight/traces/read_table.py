@@ -20,10 +20,10 @@ from pathlib import Path
 
 import numpy as np
 
+from oldlight.arrays import Floats
 from oldlight.traces.measured import (
     LOST,
     UNITS,
-    Floats,
     Measured,
     by_number,
     calendar_unit,
@@ -50,12 +50,8 @@ NAMES = {
     "delay": ("delay", "latency", "rtt", "owd", "one_way_delay", "round_trip"),
     "seq": ("seq", "sequence", "id", "index", "seqno", "seqnum", "seq_num", "sequence_number"),
 }  # fmt: skip
-CLOCK = (
-    "timestamp",
-    "time",
-    "datetime",
-    "date",
-)  # the sending of a message with a delay, the arrival of one with a sending time
+# the sending of a message with a delay, the arrival of one with a sending time
+CLOCK = ("timestamp", "time", "datetime", "date")
 HEADER = re.compile(r"(?P<name>[a-z_]+?)[ _]*[(\[]?(?P<unit>s|ms|us|µs|ns)?[)\]]?")
 FORMS = (
     "accepted are: a table with columns such as sent_ms,received_ms or sent_ms,delay_ms or delay_ms (units _s, _ms, _us, _ns; seq if lost "

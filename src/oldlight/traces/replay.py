@@ -29,20 +29,20 @@ import numpy as np
 from numpy.typing import NDArray
 
 from oldlight import checks
+from oldlight.arrays import Floats, Ints
 from oldlight.model.channels.pmfs import running_sums
 from oldlight.model.information import Information, Layout
 from oldlight.model.link_information import LinkInformation
-from oldlight.model.policies import BlackoutPolicy, MarkovPolicy, Policy, TablePolicy, not_a_policy, probabilities_at
+from oldlight.model.policies import BlackoutPolicy, MarkovPolicy, Policy, TablePolicy, probabilities_at
+from oldlight.model.policy_check import check_made_for, not_a_policy
 from oldlight.model.problem import ImpairedMDP, checked_problem
 from oldlight.model.successors import likely_successors, successor_sums
-from oldlight.random_streams import Seed, seed_number
-from oldlight.simulation.link_episodes import by_automaton, check_policy, decide
+from oldlight.random_streams import Seed, seed_number, stream
+from oldlight.simulation.link_episodes import by_automaton, decide
 from oldlight.traces.following import NOTHING, View, follow_automaton, follow_deadline, follow_table
 from oldlight.traces.ticks import NEVER, Run, ages_of, runs_of
 from oldlight.traces.trace import Trace
 
-Floats = NDArray[np.float64]
-Ints = NDArray[np.int64]
 EPISODES = 20_000
 BLOCKS = 8
 CHUNK = 20_000  # episodes at once
@@ -263,17 +263,15 @@ class Player:
         self.nodes = by_automaton(problem, policy)
         self.view: Callable[[Ints], View]
         if self.nodes:
-            check_policy(problem, policy)
+            check_made_for(problem, policy)
             self.names = problem.automaton.nodes
             oldest, ages = problem.automaton.longest, None
             if problem.channel.begins_before:
                 ages = np.concatenate([ages_of(np.where(run.late > oldest, NEVER, run.late)) for run in runs])
             self.view = lambda begins: follow_automaton(problem.automaton, self.late, ages, begins)
         elif problem.arrival_probability is not None:
-            if isinstance(policy, BlackoutPolicy) and not policy.fits(problem):
-                raise ValueError(
-                    f"{policy!r} was made for another problem than {problem!r}: sizes, channel or start differ"
-                )
+            if isinstance(policy, BlackoutPolicy):
+                check_made_for(problem, policy)
             d = problem.law.constant
             if d is None:
                 raise ValueError(
@@ -283,7 +281,7 @@ class Player:
         else:
             layout = policy.layout if isinstance(policy, TablePolicy) else Layout.of(problem)
             self.view = lambda begins: follow_table(layout, problem.horizon, self.late, begins)
-        self.index, self.cumulative = successor_sums(problem.mdp, likely_first=False)  # [h or 1, s·A + a, k]
+        self.successors = successor_sums(problem.mdp, likely_first=False)
         self.likely = likely_successors(problem.mdp)
         self.first = running_sums(problem.initial)
         self._known: dict[Any, Floats] = {}
@@ -296,12 +294,7 @@ class Player:
     def play(self, begins: Ints, seed: int, chunk: int) -> Played:
         """The episodes that begin at these places."""
         problem, H, n = self.problem, self.problem.horizon, len(begins)
-        moves, choice = (
-            np.random.Generator(np.random.SFC64(np.random.SeedSequence(seed, spawn_key=(chunk, purpose)))).random(
-                (H, n)
-            )
-            for purpose in (0, 2)
-        )
+        moves, choice = (stream(seed, chunk, purpose).random((H, n)) for purpose in (0, 2))
         view = self.view(begins)
         states, actions = np.zeros((2, H, n), dtype=np.int64)
         returns = np.zeros(n)
@@ -310,9 +303,7 @@ class Player:
             actions[h] = self._choose(h, view, begins, states, actions, choice[h])
             returns += problem.mdp.rewards[h][states[h], actions[h]]
             if h + 1 < H:
-                i, pair = min(h, len(self.cumulative) - 1), states[h] * problem.n_actions + actions[h]
-                k = (self.cumulative[i, pair] <= moves[h + 1][:, None]).sum(axis=1)
-                states[h + 1] = self.index[i, pair, np.minimum(k, self.index.shape[2] - 1)]
+                states[h + 1] = self.successors.drawn(h, states[h] * problem.n_actions + actions[h], moves[h + 1])
         step = np.arange(H)[:, None]
         return Played(returns, states, actions, step + self.late[begins[None, :] + step], view.guessed)
 

@@ -21,15 +21,13 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import numpy as np
-from numpy.typing import NDArray
 
 from oldlight import checks
+from oldlight.arrays import Floats, Ints
 
 if TYPE_CHECKING:
     from oldlight.traces.trace import Trace
 
-Ints = NDArray[np.int64]
-Floats = NDArray[np.float64]
 NEVER = 2**31  # ticks; nothing is later
 PHASES = 8
 MOST = 50_000_000  # ticks of all phases together

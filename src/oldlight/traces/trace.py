@@ -25,13 +25,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from oldlight import checks
+from oldlight.arrays import Floats, Ints
 from oldlight.model.channels import Channel, EmpiricalDelay
 from oldlight.traces.fit import Fit, fit, save_channel
 from oldlight.traces.independence import IndependenceTest
 from oldlight.traces.read import YEAR, read_file
 
-Floats = NDArray[np.float64]
-Ints = NDArray[np.int64]
 WIFI = {1: 0.3082, 2: 0.5927, 3: 0.0829, 4: 0.0075, 5: 0.0031, 6: 0.0056}
 QUANTILES = (0.5, 0.9, 0.99)
 

@@ -8,92 +8,52 @@ it of delays and losses, `hidden` of links with a hidden mode, and `packets`, `f
 Each name is imported when it is first used: a robot's controller needs the automaton alone.
 """
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from oldlight.model.channels.age_chain import AgeChain
-    from oldlight.model.channels.automaton import NOTHING_NEWER, ChannelAutomaton
-    from oldlight.model.channels.channel import Channel, steps_of
-    from oldlight.model.channels.delays import (
-        BernoulliDelay,
-        CappedDelay,
-        ConstantDelay,
-        DelayChannel,
-        GeometricDelay,
-        HeavyTailedDelay,
-        StochasticDelay,
-    )
-    from oldlight.model.channels.empirical import EmpiricalDelay
-    from oldlight.model.channels.fifo import FIFODelay
-    from oldlight.model.channels.held_lag import HeldLag
-    from oldlight.model.channels.hidden import HiddenLink
-    from oldlight.model.channels.losses import BurstyLoss, Loss, LossChannel, LossModes, Lossy
-    from oldlight.model.channels.packets import PacketChannel
-    from oldlight.model.channels.periodic import Periodic
-    from oldlight.model.channels.renewal import RenewalLoss
+    from oldlight.model.channels.age_chain import AgeChain as AgeChain
+    from oldlight.model.channels.automaton import NOTHING_NEWER as NOTHING_NEWER
+    from oldlight.model.channels.automaton import ChannelAutomaton as ChannelAutomaton
+    from oldlight.model.channels.channel import Channel as Channel
+    from oldlight.model.channels.channel import steps_of as steps_of
+    from oldlight.model.channels.delays import BernoulliDelay as BernoulliDelay
+    from oldlight.model.channels.delays import CappedDelay as CappedDelay
+    from oldlight.model.channels.delays import ConstantDelay as ConstantDelay
+    from oldlight.model.channels.delays import DelayChannel as DelayChannel
+    from oldlight.model.channels.delays import GeometricDelay as GeometricDelay
+    from oldlight.model.channels.delays import HeavyTailedDelay as HeavyTailedDelay
+    from oldlight.model.channels.delays import StochasticDelay as StochasticDelay
+    from oldlight.model.channels.empirical import EmpiricalDelay as EmpiricalDelay
+    from oldlight.model.channels.fifo import FIFODelay as FIFODelay
+    from oldlight.model.channels.held_lag import HeldLag as HeldLag
+    from oldlight.model.channels.hidden import HiddenLink as HiddenLink
+    from oldlight.model.channels.losses import BurstyLoss as BurstyLoss
+    from oldlight.model.channels.losses import Loss as Loss
+    from oldlight.model.channels.losses import LossChannel as LossChannel
+    from oldlight.model.channels.losses import LossModes as LossModes
+    from oldlight.model.channels.losses import Lossy as Lossy
+    from oldlight.model.channels.packets import PacketChannel as PacketChannel
+    from oldlight.model.channels.periodic import Periodic as Periodic
+    from oldlight.model.channels.renewal import RenewalLoss as RenewalLoss
+else:
+    from oldlight._exports import lazily
 
-__all__ = [
-    "NOTHING_NEWER",
-    "AgeChain",
-    "BernoulliDelay",
-    "BurstyLoss",
-    "CappedDelay",
-    "Channel",
-    "ChannelAutomaton",
-    "ConstantDelay",
-    "DelayChannel",
-    "EmpiricalDelay",
-    "FIFODelay",
-    "GeometricDelay",
-    "HeavyTailedDelay",
-    "HeldLag",
-    "HiddenLink",
-    "Loss",
-    "LossChannel",
-    "LossModes",
-    "Lossy",
-    "PacketChannel",
-    "Periodic",
-    "RenewalLoss",
-    "StochasticDelay",
-    "steps_of",
-]
-_WHERE = {
-    "AgeChain": "age_chain",
-    "NOTHING_NEWER": "automaton",
-    "ChannelAutomaton": "automaton",
-    "Channel": "channel",
-    "steps_of": "channel",
-    "BernoulliDelay": "delays",
-    "CappedDelay": "delays",
-    "ConstantDelay": "delays",
-    "DelayChannel": "delays",
-    "GeometricDelay": "delays",
-    "HeavyTailedDelay": "delays",
-    "StochasticDelay": "delays",
-    "EmpiricalDelay": "empirical",
-    "FIFODelay": "fifo",
-    "HeldLag": "held_lag",
-    "HiddenLink": "hidden",
-    "BurstyLoss": "losses",
-    "Loss": "losses",
-    "LossChannel": "losses",
-    "LossModes": "losses",
-    "Lossy": "losses",
-    "PacketChannel": "packets",
-    "Periodic": "periodic",
-    "RenewalLoss": "renewal",
-}
+    WHERE = {
+        "age_chain": "AgeChain",
+        "automaton": "NOTHING_NEWER ChannelAutomaton",
+        "channel": "Channel steps_of",
+        "delays": "BernoulliDelay CappedDelay ConstantDelay DelayChannel GeometricDelay HeavyTailedDelay StochasticDelay",
+        "empirical": "EmpiricalDelay",
+        "fifo": "FIFODelay",
+        "held_lag": "HeldLag",
+        "hidden": "HiddenLink",
+        "losses": "BurstyLoss Loss LossChannel LossModes Lossy",
+        "packets": "PacketChannel",
+        "periodic": "Periodic",
+        "renewal": "RenewalLoss",
+    }
+    NAMES = [name for names in WHERE.values() for name in names.split()]
+    __getattr__ = lazily(__name__, {module: names.split() for module, names in WHERE.items()})
 
-
-def __getattr__(name: str) -> Any:
-    from importlib import import_module
-
-    if name not in _WHERE:
-        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    found = globals()[name] = getattr(import_module(f"{__name__}.{_WHERE[name]}"), name)
-    return found
-
-
-def __dir__() -> list[str]:
-    return sorted({*globals(), *__all__})
+    def __dir__():
+        return sorted({*globals(), *NAMES})

@@ -9,7 +9,8 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from oldlight import checks
-from oldlight.model.channels.automaton import NOTHING_NEWER, SILENCE, ChannelAutomaton, Floats, Ints, News, Tick
+from oldlight.arrays import Floats, Ints
+from oldlight.model.channels.automaton import NOTHING_NEWER, SILENCE, ChannelAutomaton, News, Tick
 from oldlight.model.channels.messages import AgeLink
 from oldlight.model.channels.pmfs import drawn, pmf_of, written
 
@@ -61,9 +62,8 @@ class AgeChain(AgeLink):
         M = len(self.kernel) - 1
 
         def step(node: Any) -> list[Tick]:
-            h, m = (
-                node if isinstance(node, tuple) else (None, node)
-            )  # (h, m): at time h, nothing of the episode is seen
+            # (h, m): at time h, nothing of the episode is seen
+            h, m = node if isinstance(node, tuple) else (None, node)
             row = self.kernel[min(m, M)].tolist()
             out: list[Tick] = []
             for k, p in [*enumerate(row[:-1]), (m + 1, row[-1])]:

@@ -23,16 +23,14 @@ needs. The arrays (`Ticks`, row n of `first` .. as in a compressed sparse matrix
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable, Iterable
+from collections.abc import Callable, Hashable, Iterable, Iterator
 from typing import Any, NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
 from oldlight import checks
+from oldlight.arrays import Floats, Ints
 
-Floats = NDArray[np.float64]
-Ints = NDArray[np.int64]
 NOTHING_NEWER = -1
 
 
@@ -48,9 +46,8 @@ class News(NamedTuple):
 
 
 SILENCE = News()
-Tick = (
-    tuple[float, Hashable, int] | tuple[float, Hashable, int, News]
-)  # (probability, next node, age or NOTHING_NEWER), and its news where the age alone does not tell the next node
+# (probability, next node, age or NOTHING_NEWER), and its news where the age alone does not tell the next node
+Tick = tuple[float, Hashable, int] | tuple[float, Hashable, int, News]
 
 
 class Ticks(NamedTuple):
@@ -196,6 +193,18 @@ class ChannelAutomaton:
         moved = ChannelAutomaton.explore([(1.0, ("ahead", 0), NOTHING_NEWER)], step, self.horizon, merging=self.merging)
         moved.nodes = tuple(name if isinstance(name, tuple) else self.nodes[name] for name in moved.nodes)  # type: ignore[call-overload]
         return moved
+
+    def age_laws(self) -> Iterator[dict[tuple[int, int | None], float]]:
+        """At each time the probability of each (node, age of the newest visible observation; None: nothing is seen)."""
+        at: dict[tuple[int, int | None], float] = {(-1, None): 1.0}
+        for _ in range(self.horizon):
+            after: dict[tuple[int, int | None], float] = {}
+            for (n, m), weight in at.items():
+                for p, target, age in self.row(n):
+                    now = (None if m is None else m + 1) if age == NOTHING_NEWER else age
+                    after[target, now] = after.get((target, now), 0.0) + weight * p
+            yield after
+            at = after
 
     def sample(self, rng: np.random.Generator, episodes: int) -> tuple[Ints, Ints]:
         """Draw `episodes` runs of the link: the node and the age of the newest visible step, axes (h, episode).

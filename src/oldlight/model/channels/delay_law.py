@@ -13,10 +13,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from oldlight import checks
+from oldlight.arrays import Floats
 from oldlight.checks import TooLarge
 from oldlight.machine import default_limit, format_bytes
 
-Floats = NDArray[np.float64]
 KEPT = 2_000  # places (step, delay) up to which the law of a constant delay, and what follows from it, is kept for the next problem
 
 

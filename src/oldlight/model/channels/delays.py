@@ -33,12 +33,12 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from oldlight import checks
+from oldlight.arrays import Floats
 from oldlight.model.channels.automaton import ChannelAutomaton
 from oldlight.model.channels.channel import Channel, steps_of
 from oldlight.model.channels.delay_law import KEPT, DelayLaw, fold
 from oldlight.model.channels.in_order import in_order_automaton
 
-Floats = NDArray[np.float64]
 FirstDelay: TypeAlias = Sequence[float] | Floats | Literal["same"] | None
 
 
@@ -96,9 +96,8 @@ def _constant_law(late: int, horizon: int) -> DelayLaw:
     return write_out(first, np.ones(1), horizon, 1, 1, who="ConstantDelay")
 
 
-_kept_law = lru_cache(maxsize=64)(
-    _constant_law
-)  # with what follows from it: every problem of the same delay and horizon asks for that
+# with what follows from it: every problem of the same delay and horizon asks for that
+_kept_law = lru_cache(maxsize=64)(_constant_law)
 
 
 def write_out(first: Floats, interarrival: Floats, H: int, S: int, A: int, *, who: str) -> DelayLaw:

@@ -8,9 +8,10 @@ from typing import Any
 import numpy as np
 
 from oldlight import checks
+from oldlight.arrays import Floats
 from oldlight.model.channels.channel import steps_of
 from oldlight.model.channels.delay_law import DelayLaw
-from oldlight.model.channels.delays import DelayChannel, Floats, write_out
+from oldlight.model.channels.delays import DelayChannel, write_out
 
 LONGEST = 10**6  # steps: a longer measured delay is a mistake of units
 

@@ -9,7 +9,8 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from oldlight import checks
-from oldlight.model.channels.automaton import ChannelAutomaton, Floats, Ints
+from oldlight.arrays import Floats, Ints
+from oldlight.model.channels.automaton import ChannelAutomaton
 from oldlight.model.channels.hidden import Delivery, filtered
 from oldlight.model.channels.messages import AgeLink
 from oldlight.model.channels.pmfs import drawn, pmf_of, written

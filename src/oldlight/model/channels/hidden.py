@@ -26,8 +26,9 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from oldlight import checks
+from oldlight.arrays import Floats, Ints
 from oldlight.checks import TooLarge
-from oldlight.model.channels.automaton import NOTHING_NEWER, ChannelAutomaton, Floats, Ints, News, Tick
+from oldlight.model.channels.automaton import NOTHING_NEWER, ChannelAutomaton, News, Tick
 from oldlight.model.channels.messages import MessageLink
 from oldlight.model.channels.pmfs import drawn
 

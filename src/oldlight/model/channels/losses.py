@@ -9,14 +9,13 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from oldlight import checks
+from oldlight.arrays import Floats
 from oldlight.model.channels.automaton import ChannelAutomaton
 from oldlight.model.channels.channel import Channel
 from oldlight.model.channels.delay_law import DelayLaw
 from oldlight.model.channels.delays import ConstantDelay, DelayChannel
 from oldlight.model.channels.in_order import in_order_automaton
 from oldlight.model.channels.pmfs import drawn
-
-Floats = NDArray[np.float64]
 
 
 class LossModes(NamedTuple):

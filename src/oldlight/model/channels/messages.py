@@ -14,7 +14,8 @@ from abc import abstractmethod
 
 import numpy as np
 
-from oldlight.model.channels.automaton import NOTHING_NEWER, Floats, Ints
+from oldlight.arrays import Floats, Ints
+from oldlight.model.channels.automaton import NOTHING_NEWER
 from oldlight.model.channels.channel import Channel
 
 NEVER = -1  # the arrival time of what is lost

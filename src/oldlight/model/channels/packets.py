@@ -9,7 +9,8 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from oldlight import checks
-from oldlight.model.channels.automaton import NOTHING_NEWER, ChannelAutomaton, Floats, Ints, Tick, tail
+from oldlight.arrays import Floats, Ints
+from oldlight.model.channels.automaton import NOTHING_NEWER, ChannelAutomaton, Tick, tail
 from oldlight.model.channels.messages import MessageLink
 from oldlight.model.channels.pmfs import drawn, pmf_of, written
 

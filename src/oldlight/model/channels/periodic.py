@@ -9,7 +9,8 @@ from typing import Any
 import numpy as np
 
 from oldlight import checks
-from oldlight.model.channels.automaton import NOTHING_NEWER, ChannelAutomaton, Floats, Ints, Tick
+from oldlight.arrays import Floats, Ints
+from oldlight.model.channels.automaton import NOTHING_NEWER, ChannelAutomaton, Tick
 from oldlight.model.channels.messages import MessageLink
 
 

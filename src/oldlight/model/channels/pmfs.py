@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from oldlight import checks
-from oldlight.model.channels.automaton import Floats
+from oldlight.arrays import Floats
 
 LONGEST = 10**6  # steps: a longer delay is a mistake of units
 

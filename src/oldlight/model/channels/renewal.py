@@ -8,7 +8,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 
-from oldlight.model.channels.automaton import NOTHING_NEWER, ChannelAutomaton, Floats, Ints, Tick, hazards
+from oldlight.arrays import Floats, Ints
+from oldlight.model.channels.automaton import NOTHING_NEWER, ChannelAutomaton, Tick, hazards
 from oldlight.model.channels.messages import MessageLink
 from oldlight.model.channels.pmfs import pmf_of, written
 

@@ -125,6 +125,17 @@ def _posterior_sampling() -> None:
     _learn(PosteriorSampling())
 
 
+def _link_learner() -> None:
+    """The default learner, behind a delay and behind packets."""
+    from oldlight.learners import LinkLearner, default
+
+    _learn(default())
+    learner = default()
+    learner.see = lambda episode: LinkLearner.see(learner, episode)
+    _learn(learner)
+    _learn(default(), "packets:0=0.5,1=0.5")
+
+
 def _loss_learners() -> None:
     """Learning under loss."""
     from oldlight.learners import LossUCBVI
@@ -154,6 +165,7 @@ PARTS: dict[str, Callable[[], None]] = {
     "augmented-ucbvi": _augmented_ucbvi,
     "augmented-q-learning": _augmented_q_learning,
     "posterior-sampling": _posterior_sampling,
+    "link-learner": _link_learner,
     "loss-learners": _loss_learners,
     "environments": _environments,
 }

@@ -44,7 +44,8 @@ for mdp in (chain, dense):
         ol.simulate(problem, plan.policy, 50, record=True)
         if channel == "constant:2":
             for learner in (learners.DelayedUCBVI(), learners.DelayedUCBVI(planning="doubling", law="estimated", rewards="estimated"),
-                            learners.AugmentedUCBVI(bonus="bernstein"), learners.AugmentedQLearning(), learners.PosteriorSampling()):
+                            learners.AugmentedUCBVI(bonus="bernstein"), learners.AugmentedQLearning(), learners.PosteriorSampling(),
+                            learners.default(), learners.LinkLearner(optimism="prior", rewards="estimated")):
                 ol.learn(problem, learner, 3, best=plan.value, progress=False)
 after = signatures()
 never = sorted(name for name, n in before.items() if n == 0)
@@ -64,6 +65,10 @@ ENTRIES = {  # called from Python (what only loops call is not loaded by itself)
     "augmented_blocks.q_block",
     "posterior_sampling.block",
     "posterior_sampling.draw_process",
+    "link_learner.block",
+    "link_learner.due",
+    "link_learner.prepare",
+    "link_learner.process",
     "loss_ucbvi.plan",
     "batch_simulator.step",
 }

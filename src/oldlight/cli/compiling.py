@@ -93,6 +93,20 @@ def _one_by_one() -> None:
     ol.learn(ol.ImpairedMDP(_chain(), "constant:1"), learner, 4, progress=False)
 
 
+def _link_learner() -> None:
+    """The default learner, behind a delay and behind packets."""
+    import oldlight as ol
+
+    learner = ol.learners.default()
+    learner.see = lambda episode: ol.learners.LinkLearner.see(learner, episode)
+    for each, channel in (
+        (ol.learners.default(), "constant:1"),
+        (learner, "constant:1"),
+        (ol.learners.default(), "packets:0=0.5,1=0.5"),
+    ):
+        ol.learn(ol.ImpairedMDP(_chain(), channel), each, 4, progress=False)
+
+
 def _environments() -> None:
     """The native vector environment."""
     import oldlight as ol
@@ -115,6 +129,7 @@ PARTS: dict[str, Callable[[], None]] = {
     "augmented-ucbvi": partial(_learn, "AugmentedUCBVI"),
     "augmented-q-learning": partial(_learn, "AugmentedQLearning"),
     "posterior-sampling": partial(_learn, "PosteriorSampling"),
+    "link-learner": _link_learner,
     "loss-learners": partial(_learn, "LossUCBVI", "loss:0.5"),
     "environments": _environments,
 }

@@ -15,13 +15,13 @@ from numpy.typing import NDArray
 from oldlight.learners.base import Setting
 from oldlight.learners.link_counts import AgeCounts
 from oldlight.learners.optimistic_model import Estimated
-from oldlight.model.channels import Channel, StochasticDelay
+from oldlight.model.channels import Channel
 from oldlight.model.channels.automaton import ChannelAutomaton
-from oldlight.model.information import Information, Layout
+from oldlight.model.information import Information
 from oldlight.model.link_information import LinkInformation, PolicyOfNodes
 from oldlight.model.link_policy import LinkPolicy
 from oldlight.model.mdp import TabularMDP
-from oldlight.model.policies import Policy, TablePolicy
+from oldlight.model.policies import Policy
 from oldlight.model.problem import ImpairedMDP, WarmStart
 from oldlight.planning import solve
 from oldlight.planning.link_plan import LinkPlan
@@ -104,33 +104,9 @@ class LearntPlan:
         return LearntPolicy(plan.policy, setting, ages), plan.upper, plan.lower
 
     def _table(self, mdp: TabularMDP) -> tuple[Policy, float]:
-        """The plan behind a delay alone, as a table of the true problem's layout."""
-        setting, extra = self.setting, mdp.n_states - self.setting.n_states
-        channel: Any = setting.channel
-        law = channel.delay.law(setting.horizon, setting.n_states, setting.n_actions)
-        if (
-            extra and law.interarrival.shape[1] > 1
-        ):  # the law depends on the state; that of the added one does not matter
-            padded = np.concatenate([law.interarrival, law.interarrival[:, :extra]], axis=1)
-            channel = StochasticDelay(padded, first=law.first)
+        """The plan behind a delay alone, as a table."""
+        setting = self.setting
         start = WarmStart() if setting.warmup else None
-        problem = ImpairedMDP(mdp, channel, start=start, actuation=setting.actuation, pending=setting.pending)
+        problem = ImpairedMDP(mdp, setting.channel, start=start, actuation=setting.actuation, pending=setting.pending)
         found = solve(problem, progress=False)
-        assert setting.layout is not None
-        assert isinstance(found.policy, TablePolicy)
-        assert found.value_by_start is not None
-        value = float(setting.initial @ found.value_by_start[: setting.n_states])
-        return TablePolicy.trusted(setting.layout, _kept(found.policy, setting.layout)), value
-
-
-def _kept(made: TablePolicy, layout: Layout) -> NDArray[Any]:
-    """The entries of the states that `layout` has, from a table with more."""
-    assert made.actions is not None
-    S, A, more = layout.n_states, layout.n_actions, made.layout
-    out = np.empty(layout.size, dtype=made.actions.dtype)
-    for h, m, waited in np.argwhere(layout.offset >= 0).tolist():
-        here, there, entries = layout.offset[h, m, waited], more.offset[h, m, waited], A**m
-        out[here : here + S * entries] = made.actions[there : there + S * entries]
-    for h in np.flatnonzero(layout.root >= 0).tolist():
-        out[layout.root[h] : layout.root[h] + A**h] = made.actions[more.root[h] : more.root[h] + A**h]
-    return out
+        return found.policy, found.value

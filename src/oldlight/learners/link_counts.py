@@ -31,6 +31,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from oldlight.learners.base import Setting
+from oldlight.learners.counts import revealed
 from oldlight.model.channels.automaton import NOTHING_NEWER, ChannelAutomaton, Tick
 from oldlight.model.episode import Episode
 
@@ -53,20 +54,39 @@ class LinkCounts:
         self.hidden = np.zeros((1, S, A, S))  # expected transitions between observations several steps apart
         self.paid, self.paid_times = np.zeros((H, S, A)), np.zeros((H, S, A))
         self.split = np.full((S, A), pooled is False)
-        self._evidence, self._tested = np.zeros((2, S, A))  # of each pair, and how often it was counted by then
-        self.episodes = 0
+        self._evidence, self._tested = (
+            np.zeros((S, A)),
+            np.zeros((S, A)),
+        )  # of each pair, and how often it was counted by then
+        self._done = np.zeros(1, dtype=np.int64)
+
+    @property
+    def episodes(self) -> int:
+        """How many were counted."""
+        return int(self._done[0])
+
+    def arrays(self) -> Any:
+        """The counts, as `kernels.link_counts` reads them."""
+        from oldlight.kernels import link_counts as kernels
+
+        how = kernels.AUTO if self.pooled == "auto" else kernels.TOGETHER if self.pooled else kernels.APART
+        return kernels.LinkCounts(
+            self.number,
+            self.hidden,
+            self.paid,
+            self.paid_times,
+            self.split,
+            self._evidence,
+            self._tested,
+            self._done,
+            how,
+        )
 
     def add(self, episode: Episode) -> None:
         """Count one episode."""
-        warmup, s, a = episode.warmup, episode.states, episode.actions
-        self.episodes += 1
-        both = np.flatnonzero((s[:-1] >= 0) & (s[1:] >= 0))
-        np.add.at(self.number, (np.maximum(both - warmup, 0), s[both], a[both], s[both + 1]), 1.0)
-        seen = np.flatnonzero(s >= 0)
-        seen = seen[seen >= warmup]
-        place = (seen - warmup, s[seen], a[seen])
-        np.add.at(self.paid, place, episode.rewards[seen])
-        np.add.at(self.paid_times, place, 1.0)
+        from oldlight.kernels import link_counts as kernels
+
+        kernels.count(revealed(episode), episode.warmup, self.arrays())
 
     @property
     def visits(self) -> Floats:
@@ -75,25 +95,16 @@ class LinkCounts:
 
     def by_step(self) -> Floats:
         """The counts that each step's estimate is made of, [t, s, a, s2]; one t where all pairs share theirs."""
-        if self.pooled is False:
-            return self.number + self.hidden if self.hidden.any() else self.number
-        together = self.number.sum(axis=0, keepdims=True) + self.hidden.sum(axis=0, keepdims=True)
-        if not self.split.any():
-            return np.asarray(together)
-        return np.where(self.split[None, :, :, None], self.number, together)
+        from oldlight.kernels import link_counts as kernels
+
+        found = np.empty_like(self.number)
+        return found[: kernels.by_step(self.arrays(), found)]
 
     def test(self, level: float) -> bool:
         """Split the pairs whose steps differ (see the module's text); was there a new one?"""
-        if self.pooled != "auto":
-            return False
-        counted, evidence = self.number.sum(axis=(0, 3)), self._evidence
-        changed = np.nonzero(counted != self._tested)
-        evidence[changed] = log_evidence(self.number[:, changed[0], changed[1]])
-        self._tested = counted
-        found = (evidence > np.log(2 * self.split.size / level)) | (evidence.sum() > np.log(2 / level))
-        new = bool((found & ~self.split).any())
-        self.split |= found
-        return new
+        from oldlight.kernels import link_counts as kernels
+
+        return bool(kernels.test(self.arrays(), float(level)))
 
     def state(self) -> dict[str, Any]:
         names = ("number", "hidden", "paid", "paid_times", "split", "episodes")
@@ -102,22 +113,18 @@ class LinkCounts:
     def restore(self, state: dict[str, Any]) -> None:
         for key, value in state.items():
             if key == "counts.episodes":
-                self.episodes = int(value)
+                self._done[0] = value
             elif key.startswith("counts."):
                 setattr(self, key.removeprefix("counts."), np.array(value))
 
 
 def log_evidence(number: Floats) -> Floats:
     """The logarithm of the ratio of the module's text for each pair, from counts [t, .., s2], shape (..): evidence that its steps differ."""
-    from scipy.special import gammaln, xlogy
+    from oldlight.kernels import link_counts as kernels
 
-    S = number.shape[-1]
-    steps = number.sum(axis=-1)
-    each = gammaln(1.0) - gammaln(steps + 1.0) + (gammaln(number + 1 / S) - gammaln(1 / S)).sum(axis=-1)
-    together = number.sum(axis=0)
-    total = together.sum(axis=-1)
-    likelihood = xlogy(together, together).sum(axis=-1) - xlogy(total, total)
-    return np.asarray(each.sum(axis=0) - likelihood)
+    H, S, shape = len(number), number.shape[-1], number.shape[1:-1]
+    pairs = np.ascontiguousarray(np.asarray(number, dtype=np.float64).reshape(H, -1, 1, S))
+    return np.array([kernels.log_evidence(pairs[:, i, 0]) for i in range(pairs.shape[1])]).reshape(shape)
 
 
 class AgeCounts:

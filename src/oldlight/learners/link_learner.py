@@ -27,7 +27,7 @@ delay of the in-order kind that is estimated becomes a chain of ages, which forg
 
 from __future__ import annotations
 
-from typing import Any, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 from numpy.typing import NDArray
@@ -35,17 +35,21 @@ from numpy.typing import NDArray
 from oldlight import checks
 from oldlight.learners.base import Learner, Setting
 from oldlight.learners.delayed_ucbvi import rewards_in_unit_interval
+from oldlight.learners.episode_blocks import EpisodeBlock, episodes_that_fit, played_block
+from oldlight.learners.episode_blocks import room_for as room_for_block
 from oldlight.learners.hidden_steps import HiddenStretches
 from oldlight.learners.learnt_plan import LearntPlan, needs_nodes
+from oldlight.learners.learnt_table import LearntTable
 from oldlight.learners.link_counts import AgeCounts, LinkCounts
-from oldlight.learners.optimistic_model import Estimated, Optimism, drawn, optimistic, towards_best, without_ties
+from oldlight.learners.optimistic_model import KINDS, Estimated, Optimism, adds_state, room_for
 from oldlight.model.episode import Episode
-from oldlight.model.policies import Policy
+from oldlight.model.policies import Policy, TablePolicy
 from oldlight.model.problem import ImpairedMDP
 
+if TYPE_CHECKING:
+    from oldlight.simulation import Draws, World
+
 Floats = NDArray[np.float64]
-KINDS = ("prior", "best", "bernstein", "hoeffding", "posterior")
-SELDOM = 50  # at most so many plans while the number of episodes grows by a factor e
 GROWTH = 1.5  # hidden steps are filled in again when there are so many times as many episodes
 
 
@@ -64,6 +68,8 @@ class LinkLearner(Learner):
         κ of "best": how many times as many visits the draw pretends to have.
     draws : int
         Of "posterior": rows that are drawn for each pair; it takes the one that promises most.
+    planning : "doubling" or "full"
+        "full": behind a delay alone plan after every episode; behind other links, where a plan is a search, as "doubling" does.
     pooled : bool or "auto"
         Put the counts of all steps together (stationary processes); "auto": those of a pair until a sequential test says that its law changes with the
         step (`oldlight.learners.link_counts`).
@@ -93,6 +99,7 @@ class LinkLearner(Learner):
         visits: float = 1.0,
         sharpness: float = 3.0,
         draws: int = 1,
+        planning: Literal["doubling", "full"] = "doubling",
         pooled: bool | Literal["auto"] = False,
         law: Literal["known", "estimated"] = "known",
         rewards: Literal["known", "estimated"] = "known",
@@ -100,6 +107,7 @@ class LinkLearner(Learner):
         tolerance: float = 1e-3,
     ) -> None:
         checks.one_of("optimism", optimism, KINDS)
+        checks.one_of("planning", planning, ("doubling", "full"))
         checks.one_of("law", law, ("known", "estimated"))
         checks.one_of("rewards", rewards, ("known", "estimated"))
         if pooled not in (True, False, "auto"):
@@ -108,7 +116,7 @@ class LinkLearner(Learner):
             checks.whole("hidden_steps", hidden_steps, least=2)
         self.optimism, self.c, self.visits = optimism, checks.positive("c", c), checks.positive("visits", visits)
         self.draws, self.pooled, self.law, self.rewards = checks.whole("draws", draws, least=1), pooled, law, rewards
-        self.sharpness = checks.positive("sharpness", sharpness)
+        self.planning, self.sharpness = planning, checks.positive("sharpness", sharpness)
         self.hidden_steps, self.tolerance = hidden_steps, checks.positive("tolerance", tolerance)
 
     def acts_on_nodes(self, problem: ImpairedMDP) -> bool:
@@ -120,16 +128,30 @@ class LinkLearner(Learner):
             rewards_in_unit_interval(setting)
         self.setting, self.rng = setting, rng
         self.counts = LinkCounts(setting, self.pooled)
-        self.planner = LearntPlan(setting, self.law, self.tolerance)
-        self.ages = AgeCounts(self.planner.automaton) if self.law == "estimated" else None
+        nodes = needs_nodes(setting.channel, self.law)
+        self.planner = LearntPlan(setting, self.law, self.tolerance) if nodes else None
+        self.table = None if nodes else LearntTable(setting, int(adds_state(self.optimism)))
+        self.ages = AgeCounts(self.planner.automaton) if self.planner is not None and self.law == "estimated" else None
         self.stretches = HiddenStretches(self.hidden_steps, self.pooled is not False) if self.hidden_steps else None
-        self.planned_at, self.planned_visits, self.filled_at = 0, np.zeros(0), 0
+        shape = (setting.horizon, setting.n_states, setting.n_actions)
+        self.planned, self.planned_at, self.filled_at = np.zeros(shape), np.zeros(2, dtype=np.int64), 0
+        self._now, self._rewards = np.zeros((*shape, setting.n_states)), np.zeros(shape)
+        self._transitions, self._model_rewards = room_for(self.optimism, shape)
+        self._policy: Policy | None = None
+        self.episodes_per_block = 0  # behind other links a plan is a search, which Python leads
+        if self.table is not None and self.table.tables.one_call and self.stretches is None:
+            self.episodes_per_block = episodes_that_fit(len(self.table.actions), self.table.actions.dtype)
         self._plan()
 
     def policy(self) -> Policy:
+        if self._policy is None:
+            assert self.table is not None
+            self._policy = self.table.policy()
         return self._policy
 
     def see(self, episode: Episode) -> None:
+        from oldlight.kernels import link_learner as kernels
+
         counts = self.counts
         counts.add(episode)
         if self.ages is not None:
@@ -138,16 +160,24 @@ class LinkLearner(Learner):
             self.stretches.add(episode)
             if counts.episodes >= GROWTH * self.filled_at:
                 self._fill_in()
-        k = counts.episodes
-        if k < self.planned_at + 1 + self.planned_at // SELDOM:
-            return
-        visits = counts.visits
-        if (
-            counts.test(self.setting.failure)
-            or visits.shape != self.planned_visits.shape
-            or (visits >= 2 * np.maximum(self.planned_visits, 0.5)).any()
-        ):
+        if kernels.due(self._learnt()):
             self._plan()
+
+    def play_block(self, world: World, draws: Draws, first: int, wanted: NDArray[np.bool_]) -> EpisodeBlock:
+        from oldlight.kernels import link_learner as kernels
+
+        table = self.table
+        assert table is not None
+        block = room_for_block(draws, first, wanted, len(table.actions), table.actions.dtype)
+        before = self.policy()
+        rule = world.player(TablePolicy.trusted(table.layout, table.actions)).rule()
+        self.estimate, plans, changed = kernels.block(
+            world.arrays, rule, world.played(1), self._learnt(), table.plan, self.estimate, self.rng, block
+        )
+        found = played_block(block, table.layout, before)
+        if plans:
+            self._policy = found.policies[-1] if found.policies and not changed else None
+        return found
 
     def _fill_in(self) -> None:
         """The expected transitions between observations several steps apart."""
@@ -159,33 +189,37 @@ class LinkLearner(Learner):
 
     # -- plans -----------------------------------------------------------------------------------------------------
 
+    def _learnt(self) -> Any:
+        """Everything that is learnt, as `kernels.link_learner` reads it."""
+        from oldlight.kernels.link_learner import Learnt
+
+        setting = self.setting
+        how = Optimism(self.optimism, self.c, setting.log_term, self.visits, self.sharpness, self.draws)
+        known = setting.rewards if self.rewards == "known" else np.zeros((0, 0, 0))
+        always = self.planning == "full" and self.table is not None
+        keep = np.zeros(0, dtype=np.int64) if self.table is None else self.table.keep
+        return Learnt(
+            self.counts.arrays(), how.numbers(), known, float(setting.failure), always, self._now, self._rewards,
+            self.planned, self.planned_at, self._transitions, keep,
+        )  # fmt: skip
+
     def _plan(self) -> None:
-        self.planned_at, self.planned_visits = self.counts.episodes, self.counts.visits
-        link = None if self.ages is None else np.concatenate([self.ages.rows.ravel(), self.ages.roots.ravel()])
-        self._plan_for(without_ties(self.estimated(), self.rng), link)
+        from oldlight.kernels import link_learner as kernels
 
-    def estimated(self) -> Estimated:
-        """The process that the next plan is for, made of the counts."""
-        number, rewards = self.counts.by_step(), self._reward_estimates()
-        if self.optimism == "posterior":
-            return drawn(number, rewards, 1.0 / self.setting.n_states, self.draws, self.rng)
-        if self.optimism == "best":
-            return towards_best(number, rewards, self.visits, self.sharpness, self.rng)
-        return optimistic(number, rewards, Optimism(self.optimism, self.c, self.setting.log_term, self.visits))
-
-    def _reward_estimates(self) -> Floats:
-        if self.rewards == "known":
-            return np.array(self.setting.rewards)
-        N, total = self.counts.paid_times, self.counts.paid
-        mean = np.where(N > 0, total / np.maximum(N, 1.0), 1.0)
-        if self.optimism in ("prior", "best"):
-            mean = mean + self.visits / (N + self.visits) * (1.0 - mean)
-        elif self.optimism != "posterior":
-            mean = mean + self.c * np.sqrt(self.setting.log_term / np.maximum(N, 1.0))
-        return np.minimum(mean, 1.0)
+        learnt = self._learnt()
+        if self.table is None:
+            rows = kernels.process(learnt, self.rng, self._model_rewards)
+            link = None if self.ages is None else np.concatenate([self.ages.rows.ravel(), self.ages.roots.ravel()])
+            self._plan_for(Estimated(self._transitions[:rows].copy(), self._model_rewards.copy()), link)
+            return
+        kernels.prepare(learnt, self.table.plan, self.rng)
+        self.estimate = self.table.tables.sweep(self.table.model, self.rng)
+        kernels.keep(learnt, self.table.plan, self.table.actions)
+        self._policy = None
 
     def _plan_for(self, model: Estimated, link: Floats | None) -> None:
-        """Plan for a process, and for the link that these counts of ages make."""
+        """Plan for a process behind the link's nodes, and for the link that these counts of ages make."""
+        assert self.planner is not None
         self._model, self._link = model, link
         automaton = None
         if self.ages is not None and link is not None:
@@ -200,19 +234,25 @@ class LinkLearner(Learner):
 
     def state(self) -> dict[str, Any]:
         held = self.counts.state() | {
-            "planned_at": np.array(self.planned_at), "planned_visits": self.planned_visits, "filled_at": np.array(self.filled_at),
-            "model.transitions": self._model.transitions, "model.rewards": self._model.rewards,
+            "planned_at": self.planned_at, "planned": self.planned, "filled_at": np.array(self.filled_at),
         }  # fmt: skip
+        if self.table is not None:
+            held |= {"actions": self.table.actions, "estimate": np.array(self.estimate)}
+        else:
+            held |= {"model.transitions": self._model.transitions, "model.rewards": self._model.rewards}
         if self.ages is not None and self._link is not None:
             held |= self.ages.state() | {"link": self._link}
         return held | (self.stretches.state() if self.stretches is not None else {})
 
     def restore(self, state: dict[str, Any]) -> None:
         self.counts.restore(state)
-        self.planned_at, self.filled_at = int(state["planned_at"]), int(state["filled_at"])
-        self.planned_visits = np.array(state["planned_visits"])
+        self.planned_at[:], self.planned[:] = state["planned_at"], state["planned"]
+        self.filled_at = int(state["filled_at"])
         if self.ages is not None:
             self.ages.restore(state)
         if self.stretches is not None:
             self.stretches.restore(state)
-        self._plan_for(Estimated(state["model.transitions"], state["model.rewards"]), state.get("link"))
+        if self.table is None:
+            self._plan_for(Estimated(state["model.transitions"], state["model.rewards"]), state.get("link"))
+            return
+        self.table.actions[:], self.estimate, self._policy = state["actions"], float(state["estimate"]), None

@@ -31,13 +31,13 @@ staying for ever. Nothing is proved of it.
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 Floats = NDArray[np.float64]
-NOISE = 1e-9  # of the rewards' size, to break ties at random
+KINDS = ("prior", "best", "bernstein", "hoeffding", "posterior")  # in the order of `kernels.optimistic_model`
 
 
 class Estimated(NamedTuple):
@@ -48,95 +48,59 @@ class Estimated(NamedTuple):
 
 
 class Optimism(NamedTuple):
-    """How β is made: kind, constant c, log term ι, pseudo-visits n of the prior."""
+    """How the process is made: kind, constant c and log term ι of the bonuses, pseudo-visits n, sharpness κ, draws for each pair, and the prior of the posterior (1/S if 0)."""
 
     kind: str
-    c: float
-    log_term: float
-    visits: float
+    c: float = 1.0
+    log_term: float = 1.0
+    visits: float = 1.0
+    sharpness: float = 1.0
+    draws: int = 1
+    prior: float = 0.0
+
+    def numbers(self) -> Any:
+        """As `kernels.optimistic_model` reads it."""
+        from oldlight.kernels import optimistic_model as kernels
+
+        return kernels.How(
+            KINDS.index(self.kind), float(self.c), float(self.log_term), float(self.visits), float(self.sharpness),
+            int(self.draws), float(self.prior),
+        )  # fmt: skip
 
 
 def optimistic(number: Floats, rewards: Floats, how: Optimism) -> Estimated:
     """The process of the module's text from counts [1 or H, s, a, s2] and rewards [H, s, a]."""
-    H, S, A = rewards.shape
-    n = number.sum(axis=3)
-    rows = number / np.maximum(n, 1e-300)[..., None]
-    most = rewards.max(axis=(1, 2))
-    left = np.append(np.cumsum(most[::-1])[::-1], 0.0)  # Σ_{i ≥ t} max r_i
-    one = how.kind == "prior" and len(number) == 1
-    P = np.zeros((1 if one else H, S + 1, A, S + 1))
-    if how.kind == "prior":
-        share = how.visits / (n + how.visits)
-        P[:, :S, :, :S] = (1.0 - share)[..., None] * rows
-        P[:, :S, :, S] = np.maximum(1.0 - P[:, :S, :, :S].sum(axis=3), 0.0)
-    else:
-        V = np.zeros(S)
-        for t in range(H - 1, -1, -1):
-            p, N = rows[min(t, len(rows) - 1)], n[min(t, len(n) - 1)]
-            share = _share(p, N, V, left[t + 1], how)
-            P[t, :S, :, :S] = (1.0 - share)[..., None] * p
-            P[t, :S, :, S] = np.maximum(1.0 - P[t, :S, :, :S].sum(axis=2), 0.0)
-            V = (rewards[t] + P[t, :S, :, :S] @ V + P[t, :S, :, S] * left[t + 1]).max(axis=1)
-    P[:, S, :, S] = 1.0
-    R = np.concatenate([rewards, np.broadcast_to(most[:, None, None], (H, 1, A))], axis=1)
-    return Estimated(P, R)
-
-
-def _share(p: Floats, N: Floats, V: Floats, left: float, how: Optimism) -> Floats:
-    """β of one step, [s, a]."""
-    if left <= 0:
-        return np.zeros_like(N)
-    seen, mean = np.maximum(N, 1e-12), p @ V
-    if how.kind == "hoeffding":
-        bonus = how.c * left * np.sqrt(how.log_term / seen)
-    else:
-        variance = np.maximum(p @ V**2 - mean**2, 0.0)
-        bonus = how.c * (np.sqrt(2 * variance * how.log_term / seen) + left * how.log_term / (3 * seen))
-    missing = np.maximum(left - mean, 1e-12)
-    return np.where(N < 1e-9, 1.0, np.minimum(bonus / missing, 1.0))
+    return _made(number, rewards, how, None)
 
 
 def towards_best(
     number: Floats, rewards: Floats, visits: float, sharpness: float, rng: np.random.Generator
 ) -> Estimated:
     """The process "best" of the module's text from counts [1 or H, s, a, s2] and rewards [H, s, a]."""
-    H, S, A = rewards.shape
-    mass = rng.standard_gamma(sharpness * number) / sharpness
-    untried = number.sum(axis=3) < 1e-9
-    P, V = np.empty((H, S, A, S)), np.zeros(S)
-    for t in range(H - 1, -1, -1):
-        i, best = min(t, len(number) - 1), int(V.argmax())
-        row = mass[i].copy()
-        row[..., best] += visits
-        row[untried[i]] = np.eye(S)[best]
-        P[t] = row / row.sum(axis=2, keepdims=True)
-        V = (rewards[t] + P[t] @ V).max(axis=1)
-    return Estimated(P, rewards)
+    return _made(number, rewards, Optimism("best", visits=visits, sharpness=sharpness), rng)
 
 
 def drawn(number: Floats, rewards: Floats, prior: float, draws: int, rng: np.random.Generator) -> Estimated:
     """A process from the posterior; of several draws for each pair, the one that promises most."""
-    H = len(rewards)
-    rows = _dirichlet(number + prior, rng)
-    if draws == 1:
-        return Estimated(rows, rewards)
-    many = np.stack([rows, *(_dirichlet(number + prior, rng) for _ in range(draws - 1))])
-    best, V = np.empty((H, *number.shape[1:])), np.zeros(number.shape[1])
-    for t in range(H - 1, -1, -1):
-        here = many[:, min(t, len(number) - 1)]
-        chosen = (here @ V).argmax(axis=0)
-        best[t] = np.take_along_axis(here, chosen[None, :, :, None], axis=0)[0]
-        V = (rewards[t] + best[t] @ V).max(axis=1)
-    return Estimated(best, rewards)
+    return _made(number, rewards, Optimism("posterior", prior=prior, draws=draws), rng)
 
 
-def _dirichlet(parameters: Floats, rng: np.random.Generator) -> Floats:
-    gamma = rng.standard_gamma(parameters)
-    total = gamma.sum(axis=-1, keepdims=True)
-    return np.where(total > 0, gamma / np.where(total > 0, total, 1.0), 1.0 / parameters.shape[-1])
+def _made(number: Floats, rewards: Floats, how: Optimism, rng: np.random.Generator | None) -> Estimated:
+    from oldlight.kernels import optimistic_model as kernels
+
+    P, R = room_for(how.kind, rewards.shape)
+    generator = np.random.default_rng(0) if rng is None else rng  # those that draw nothing take any
+    counts = np.ascontiguousarray(number, dtype=np.float64)
+    return Estimated(P[: kernels.make(counts, np.ascontiguousarray(rewards), how.numbers(), generator, P, R)], R)
 
 
-def without_ties(model: Estimated, rng: np.random.Generator) -> Estimated:
-    """The same with rewards raised by a little, drawn for each pair: actions that are equally good are equally likely to be taken."""
-    size = NOISE * max(float(np.abs(model.rewards).max()), 1.0)
-    return Estimated(model.transitions, model.rewards + size * rng.random(model.rewards.shape[1:]))
+def room_for(kind: str, shape: tuple[int, ...]) -> tuple[Floats, Floats]:
+    """Transitions and rewards for a process of this kind, with the state that it adds."""
+    H, S, A = shape
+    S += adds_state(kind)
+    return np.zeros((H, S, A, S)), np.zeros((H, S, A))
+
+
+def adds_state(kind: str) -> bool:
+    """Does the process have a state more than there are?"""
+    return kind in ("prior", "hoeffding", "bernstein")

@@ -39,11 +39,11 @@ class Tables:
     """Values and policy over a layout. remaining[t]: the most that steps t, t + 1, .. can earn; ends[m]: where the values of the last m
     actions, from the state where they began, stand."""
 
-    def __init__(self, setting: Setting, rewards: Floats, dense: bool = True) -> None:
-        """dense=False: only the places, without values (a greedy learner keeps its own)."""
+    def __init__(self, setting: Setting, rewards: Floats, dense: bool = True, bonuses: bool = True) -> None:
+        """dense=False: only the places, without values (a greedy learner keeps its own); bonuses=False: the model has none, and ties are the caller's."""
         layout = setting.layout
         assert layout is not None
-        self.setting, self.layout = setting, layout
+        self.setting, self.layout, self.bonuses = setting, layout, bonuses
         self.schedule = Schedule(layout, warmup=setting.warmup, longest_delay=setting.law.longest_delay, values="table")
         self.ends, self.powers = self.schedule.ends, self.schedule.powers
         self.values = np.zeros(self.schedule.size if dense else 0)
@@ -61,7 +61,8 @@ class Tables:
         from oldlight.kernels.optimistic_tables import draw_noise, start_value
 
         plan = self.plan(model)
-        draw_noise(self._noise, rng)
+        if self.bonuses:
+            draw_noise(self._noise, rng)
         run_calls(partial(kernels.sweep, plan.model, plan.optimism, plan.tables, plan.mode), self._calls)
         return float(start_value(plan))
 
@@ -97,7 +98,7 @@ class Tables:
             self.schedule.blocks, self.powers, self.values, self.actions, np.empty((0, A)), pending, H, False
         )
         start = int(self.layout.offset[0, setting.warmup, 0])
-        whole = (block.OPTIMISTIC, 0, len(self.schedule.blocks), 0, 1)
+        whole = (block.OPTIMISTIC if self.bonuses else block.BEST, 0, len(self.schedule.blocks), 0, 1)
         return Plan(estimates, optimism, tables, start, int(self.layout.root[0]), setting.warmup, *whole)
 
     def policy(self) -> TablePolicy:

@@ -1,0 +1,219 @@
+"""Processes to plan for, made of counts, compiled; `oldlight.learners.optimistic_model` has the definitions.
+
+All of them fill transitions P[t, s, a, s2] from counts [t or one, s, a, s2] and rewards [t, s, a], and return how many t of P they filled: one where
+all steps are the same. A kind that adds a state has it last.
+"""
+
+from typing import NamedTuple
+
+import numpy as np
+
+from oldlight.kernels.cache import compiled
+
+PRIOR, BEST, BERNSTEIN, HOEFFDING, POSTERIOR = range(5)
+NOISE = 1e-9  # of the rewards' size, to break ties at random
+
+
+class How(NamedTuple):
+    """The kind and its numbers."""
+
+    kind: int
+    c: float
+    log_term: float
+    visits: float
+    sharpness: float
+    draws: int
+    prior: float  # 0: 1/S
+
+
+@compiled
+def make(number, rewards, how, rng, P, R):
+    """The process of this kind, rewards into R."""
+    if how.kind == POSTERIOR:
+        rows = drawn(number, rewards, how.prior if how.prior > 0.0 else 1.0 / number.shape[1], how.draws, rng, P)
+    elif how.kind == BEST:
+        rows = towards_best(number, rewards, how.visits, how.sharpness, rng, P)
+    else:
+        rows = optimistic(number, rewards, how, P)
+    H, S, A = rewards.shape
+    for t in range(H):
+        most = rewards[t, 0, 0]
+        for s in range(S):
+            for a in range(A):
+                R[t, s, a] = rewards[t, s, a]
+                most = max(most, rewards[t, s, a])
+        for s in range(S, R.shape[1]):
+            for a in range(A):
+                R[t, s, a] = most
+    return rows
+
+
+@compiled
+def _most_left(rewards):
+    """[t]: Σ_{i ≥ t} max r_i, t = 0..H."""
+    H, S, A = rewards.shape
+    left = np.zeros(H + 1)
+    for t in range(H - 1, -1, -1):
+        most = rewards[t, 0, 0]
+        for s in range(S):
+            for a in range(A):
+                most = max(most, rewards[t, s, a])
+        left[t] = left[t + 1] + most
+    return left
+
+
+@compiled
+def _back_up(t, rewards, P, row, beyond, V, V_next):
+    """V[s] = max_a r + P·V_next, with the value `beyond` of a state that was added."""
+    S, A = rewards.shape[1:]
+    for s in range(S):
+        V[s] = -np.inf
+        for a in range(A):
+            x = rewards[t, s, a]
+            for s2 in range(S):
+                x += P[row, s, a, s2] * V_next[s2]
+            if P.shape[1] > S:
+                x += P[row, s, a, S] * beyond
+            V[s] = max(V[s], x)
+
+
+@compiled
+def _share(how, N, mean, square, left):
+    """β of one pair; mean, square: p̂V and p̂V²."""
+    if left <= 0.0:
+        return 0.0
+    if N < 1e-9:
+        return 1.0
+    if how.kind == HOEFFDING:
+        bonus = how.c * left * np.sqrt(how.log_term / N)
+    else:
+        variance = max(square - mean * mean, 0.0)
+        bonus = how.c * (np.sqrt(2.0 * variance * how.log_term / N) + left * how.log_term / (3.0 * N))
+    return min(bonus / max(left - mean, 1e-12), 1.0)
+
+
+@compiled
+def optimistic(number, rewards, how, P):
+    """ "prior", "hoeffding" and "bernstein"."""
+    H, S, A = rewards.shape
+    rows = 1 if how.kind == PRIOR and len(number) == 1 else H
+    left, V, V_next = _most_left(rewards), np.zeros(S), np.zeros(S)
+    for t in range(rows - 1, -1, -1):
+        counted = number[min(t, len(number) - 1)]
+        for s in range(S):
+            for a in range(A):
+                N = 0.0
+                for s2 in range(S):
+                    N += counted[s, a, s2]
+                if how.kind == PRIOR:
+                    share = how.visits / (N + how.visits)
+                else:
+                    mean, square = 0.0, 0.0
+                    for s2 in range(S):
+                        p = counted[s, a, s2] / max(N, 1e-300)
+                        mean += p * V_next[s2]
+                        square += p * V_next[s2] * V_next[s2]
+                    share = _share(how, N, mean, square, left[t + 1])
+                rest = 1.0
+                for s2 in range(S):
+                    P[t, s, a, s2] = (1.0 - share) * counted[s, a, s2] / max(N, 1e-300)
+                    rest -= P[t, s, a, s2]
+                P[t, s, a, S] = max(rest, 0.0)
+        if how.kind != PRIOR:
+            _back_up(t, rewards, P, t, left[t + 1], V, V_next)
+            V, V_next = V_next, V
+    for t in range(rows):
+        for a in range(A):
+            for s2 in range(S + 1):
+                P[t, S, a, s2] = 1.0 if s2 == S else 0.0
+    return rows
+
+
+@compiled
+def towards_best(number, rewards, visits, sharpness, rng, P):
+    """ "best"."""
+    H, S, A = rewards.shape
+    T = len(number)
+    mass, tried = np.empty((T, S, A, S)), np.zeros((T, S, A), np.bool_)
+    for t in range(T):
+        for s in range(S):
+            for a in range(A):
+                for s2 in range(S):
+                    N = number[t, s, a, s2]
+                    tried[t, s, a] |= N > 0.0
+                    mass[t, s, a, s2] = rng.standard_gamma(sharpness * N) / sharpness if N > 0.0 else 0.0
+    V, V_next = np.zeros(S), np.zeros(S)
+    for t in range(H - 1, -1, -1):
+        i, best = min(t, T - 1), np.argmax(V_next)
+        for s in range(S):
+            for a in range(A):
+                total = visits
+                for s2 in range(S):
+                    total += mass[i, s, a, s2]
+                for s2 in range(S):
+                    P[t, s, a, s2] = mass[i, s, a, s2] / total
+                P[t, s, a, best] = (mass[i, s, a, best] + visits) / total if tried[i, s, a] else 1.0
+        _back_up(t, rewards, P, t, 0.0, V, V_next)
+        V, V_next = V_next, V
+    return H
+
+
+@compiled
+def _dirichlet(number, prior, rng, out):
+    """Rows of a Dirichlet law with parameters number + prior, axes [t, s, a, s2]; uniform where the variates are all too small."""
+    T, S, A, _ = number.shape
+    for t in range(T):
+        for s in range(S):
+            for a in range(A):
+                total = 0.0
+                for s2 in range(S):
+                    out[t, s, a, s2] = rng.standard_gamma(number[t, s, a, s2] + prior)
+                    total += out[t, s, a, s2]
+                for s2 in range(S):
+                    out[t, s, a, s2] = out[t, s, a, s2] / total if total > 0.0 else 1.0 / S
+
+
+@compiled
+def drawn(number, rewards, prior, draws, rng, P):
+    """ "posterior"."""
+    H, S, A = rewards.shape
+    T = len(number)
+    if draws == 1:
+        _dirichlet(number, prior, rng, P)
+        return T
+    many = np.empty((draws, T, S, A, S))
+    for i in range(draws):
+        _dirichlet(number, prior, rng, many[i])
+    V, V_next = np.zeros(S), np.zeros(S)
+    for t in range(H - 1, -1, -1):
+        here = min(t, T - 1)
+        for s in range(S):
+            for a in range(A):
+                most, taken = -np.inf, 0
+                for i in range(draws):
+                    x = 0.0
+                    for s2 in range(S):
+                        x += many[i, here, s, a, s2] * V_next[s2]
+                    if x > most:
+                        most, taken = x, i
+                for s2 in range(S):
+                    P[t, s, a, s2] = many[taken, here, s, a, s2]
+        _back_up(t, rewards, P, t, 0.0, V, V_next)
+        V, V_next = V_next, V
+    return H
+
+
+@compiled
+def break_ties(rewards, rng):
+    """Raise the rewards by a little, the same for a pair at every step: actions that are equally good are equally likely to be taken."""
+    H, S, A = rewards.shape
+    size = 1.0
+    for t in range(H):
+        for s in range(S):
+            for a in range(A):
+                size = max(size, abs(rewards[t, s, a]))
+    for s in range(S):
+        for a in range(A):
+            little = NOISE * size * rng.random()
+            for t in range(H):
+                rewards[t, s, a] += little

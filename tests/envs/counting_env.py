@@ -116,3 +116,24 @@ def _frozen(value: Any) -> Any:
     if isinstance(value, list | tuple):
         return [_frozen(v) for v in value]
     return np.asarray(value).tolist() if value is not None else None
+
+
+def count(value: Any, known: set[int] | None = None) -> int:
+    """The objects that can be reached through containers and the wrapper's own objects."""
+    known = set() if known is None else known
+    if id(value) in known:
+        return 0
+    known.add(id(value))
+    inner: list[Any] = []
+    if isinstance(value, dict):
+        inner = [*value, *value.values()]
+    elif isinstance(value, list | tuple | set) or type(value).__name__ == "deque":
+        inner = list(value)
+    elif type(value).__module__.startswith("oldlight"):
+        inner = list(vars(value).values())
+    return 1 + sum(count(x, known) for x in inner)
+
+
+def waiting(env: Any) -> int:
+    """How many observations an `ImpairedObservation` holds."""
+    return len(env._sent if env._episode is None else env._episode._under_way) + (env._episode is not None)

@@ -16,7 +16,7 @@ from gymnasium.vector import AsyncVectorEnv, SyncVectorEnv
 from gymnasium.wrappers import RecordEpisodeStatistics, RescaleAction, TimeLimit
 
 import oldlight as ol
-from counting_env import CountingEnv, run
+from counting_env import CountingEnv, count, run
 from oldlight.envs import AugmentedObservation, AugmentedVectorObservation, ImpairedObservation
 from oldlight.envs.agents import _Stage
 from repeats import repeats
@@ -349,22 +349,6 @@ def test_without_hindsight_nothing_grows_with_the_episode(channel: str, in_order
 
     early, late = held(300), held(repeats(1000, 3000))  # one thing more in every step would be 700
     assert late <= early + 3 * 64  # a few observations more or fewer under way
-
-
-def count(value: Any, known: set[int] | None = None) -> int:
-    """The objects that can be reached through containers and the wrapper's own objects."""
-    known = set() if known is None else known
-    if id(value) in known:
-        return 0
-    known.add(id(value))
-    inner: list[Any] = []
-    if isinstance(value, dict):
-        inner = [*value, *value.values()]
-    elif isinstance(value, list | tuple | set) or type(value).__name__ == "deque":
-        inner = list(value)
-    elif type(value).__module__.startswith("oldlight"):
-        inner = list(vars(value).values())
-    return 1 + sum(count(x, known) for x in inner)
 
 
 def test_travelling_rewards_are_the_same_with_and_without_hindsight() -> None:

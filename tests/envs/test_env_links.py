@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 import oldlight as ol
-from counting_env import CountingEnv
+from counting_env import CountingEnv, waiting
 from link_cases import BY_NODES, CHANNELS, HORIZON, age_law, ages_of, assert_law, guessing, names
 from oldlight.envs import ImpairedObservation, TabularEnv, TabularVectorEnv, play
 from oldlight.envs.batch_simulator import NO_STEP
@@ -112,7 +112,7 @@ def test_the_wrapper_delivers_what_hindsight_tells(channel: Any) -> None:
         for h in range(1, 31):
             _, _, over, _, info = env.step(0)
             told.append((h, info["arrivals"]))
-            kept.append(len(env._sent))
+            kept.append(waiting(env))
         assert over
         record = info["hindsight"]
         first: dict[int, int] = {}

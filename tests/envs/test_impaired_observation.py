@@ -16,7 +16,7 @@ from gymnasium.wrappers import TimeLimit
 from scipy import stats
 
 import oldlight as ol
-from counting_env import ACTIONS, SPACES, CountingEnv, assert_same, run, told
+from counting_env import ACTIONS, SPACES, CountingEnv, assert_same, run, told, waiting
 from oldlight.envs import AugmentedObservation, FixedLength, ImpairedObservation, TabularEnv
 
 # -- every kind of space ----------------------------------------------------------------------------------------------
@@ -160,7 +160,7 @@ def test_long_episodes_of_images_need_not_be_kept() -> None:
         shown, info = env.reset(seed=3)
         for other, _, _, _, more in kept[1:]:
             shown, *_, info = env.step(env.action_space.sample() * 0)
-            most = max(most, len(env._sent))
+            most = max(most, waiting(env))
             for name in ("observation", "age", "fresh", "seen"):
                 assert np.array_equal(shown[name], other[name])
             assert [i for i, _ in info["arrivals"]] == [i for i, _ in more["arrivals"]]

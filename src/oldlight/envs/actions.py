@@ -9,7 +9,7 @@ outside by at most 8·ε·M, and clipped; what is further outside is a mistake, 
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -82,6 +82,15 @@ def first_action(space: spaces.Space[Any]) -> Any:
     if isinstance(space, spaces.Tuple):
         return tuple(first_action(part) for part in space.spaces)
     raise ValueError(f"late actions in {space}: say which are under way at the start, pending=[...]")
+
+
+def under_way_at_start(space: spaces.Space[Any], pending: Sequence[Any] | None, late: int) -> list[Any]:
+    """The actions under way at the start where actions are late by so many steps: those given, the first ones of the space if None."""
+    if pending is None:
+        return [first_action(space) for _ in range(late)]
+    if len(pending) != late:
+        raise ValueError(f"pending has {len(pending)} actions, expected one per step of actuation delay: {late}")
+    return [fitted(space, as_action(space, action), f"pending[{i}]") for i, action in enumerate(pending)]
 
 
 def as_action(space: spaces.Space[Any], given: Any) -> Any:

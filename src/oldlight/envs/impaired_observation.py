@@ -42,9 +42,10 @@ from gymnasium import spaces
 from gymnasium.utils import RecordConstructorArgs
 
 from oldlight import checks
-from oldlight.envs.actions import as_action, first_action, fitted
+from oldlight.envs.actions import fitted, under_way_at_start
 from oldlight.envs.drawn_link import LinkPerEpisode, drawn_link
 from oldlight.envs.fixed_length import longest_episode
+from oldlight.envs.in_order_episode import InOrderEpisode
 from oldlight.envs.link_statistics import LinkStatistics
 from oldlight.envs.observation_view import ObservationView, copied, plain_copy
 from oldlight.envs.outside import take_channel, wrappers_around
@@ -138,7 +139,7 @@ class ImpairedObservation(gym.Wrapper[Any, Any, Any, Any], RecordConstructorArgs
         self.late_rewards = checks.one_of("rewards", rewards, REWARDS) == "delayed"
         self.actuation = checks.whole("actuation", actuation)
         self.horizon = longest_episode(env) if horizon is None else checks.whole("horizon", horizon, least=1)
-        self.pending = self._under_way(pending)
+        self.pending = under_way_at_start(env.action_space, pending, self.actuation)
         self._in_order, self._keeps, self._chosen_for_you = bool(in_order), bool(hindsight), queue is None
         seen, done = env.observation_space, env.action_space
         self._tabular = isinstance(seen, spaces.Discrete) and isinstance(done, spaces.Discrete)
@@ -147,6 +148,7 @@ class ImpairedObservation(gym.Wrapper[Any, Any, Any, Any], RecordConstructorArgs
         self._actions = (int(done.start), int(done.start + done.n)) if isinstance(done, spaces.Discrete) else (0, 0)
         self._first_state = int(seen.start) if isinstance(seen, spaces.Discrete) else 0
         self._reveals, self._late_end = bool(reveal), checks.one_of("ends", ends, REWARDS) == "delayed"
+        self._plain = self._simple and not (self.late_rewards or self.actuation or self._reveals or self._late_end)
         self._links = drawn_link(channel)
         self._coming = self._samplers(channel)
         self._sampler = self._coming[0]
@@ -160,6 +162,9 @@ class ImpairedObservation(gym.Wrapper[Any, Any, Any, Any], RecordConstructorArgs
         self.observation_space = self._view.space
         self._rng: np.random.Generator | None = None
         self._playing = self._warned = self._playing_once = False
+        self._episode: InOrderEpisode | None = (
+            None  # that of most links, where all else is plain; it is played more quickly
+        )
 
     @property
     def queue(self) -> int:
@@ -200,14 +205,6 @@ class ImpairedObservation(gym.Wrapper[Any, Any, Any, Any], RecordConstructorArgs
             )
         return LinkSampler(made, horizon=self.horizon, sizes=sizes, in_order=self._in_order)
 
-    def _under_way(self, pending: Sequence[Any] | None) -> list[Any]:
-        space, k = self.env.action_space, self.actuation
-        if pending is None:
-            return [first_action(space) for _ in range(k)]
-        if len(pending) != k:
-            raise ValueError(f"pending has {len(pending)} actions, expected one per step of actuation delay: {k}")
-        return [fitted(space, as_action(space, action), f"pending[{i}]") for i, action in enumerate(pending)]
-
     # -- episodes -----------------------------------------------------------------------------------------------
 
     def reset(self, *, seed: int | None = None, options: dict[str, Any] | None = None) -> tuple[Any, dict[str, Any]]:
@@ -218,6 +215,12 @@ class ImpairedObservation(gym.Wrapper[Any, Any, Any, Any], RecordConstructorArgs
         others = {key: value for key, value in (options or {}).items() if key != "channel"}
         observation, info = self.env.reset(seed=seed, options=others or None)
         self._draw_link(info := dict(info))
+        sampler, self._episode, self._playing = self._sampler, None, False
+        if self._plain and sampler.law is not None and sampler.in_order:
+            first = (self._first_state, self._actions[0]) if self._tabular else None
+            self._episode = InOrderEpisode(self._view, sampler, self._copy, keeps=self._keeps, first=first)
+            shown, info["arrivals"] = self._episode.begin(self._rng, observation)
+            return shown, info
         self._now, self._newest, self._heard = 0, -1, -1  # time, newest visible step, when it arrived
         self._sent: dict[int, Any] = {}  # observations by step: the newest one and those that may still come
         self._chosen = deque(map(copied, self.pending), maxlen=max(self.queue, self.actuation, 1))  # the newest actions
@@ -262,18 +265,19 @@ class ImpairedObservation(gym.Wrapper[Any, Any, Any, Any], RecordConstructorArgs
 
     def step(self, action: Any) -> tuple[Any, float, bool, bool, dict[str, Any]]:
         """One step. What the action space does not hold is refused, and so is a step beyond `horizon`; then nothing has changed."""
-        if not self._playing:
+        episode = self._episode
+        if not self._playing and (episode is None or episode.over):
             raise gym.error.ResetNeeded("the episode has ended, or never begun: call reset() first")
-        if self._now == self.horizon:
+        if (self._now if episode is None else episode.now) == self.horizon:
             raise ValueError(
                 f"the episode is longer than the {self.horizon} steps of its horizon; say how long it can be, horizon=..., or end it: "
                 f"gymnasium.wrappers.TimeLimit(env, {self.horizon}) inside"
             )
         low, high = self._actions
-        if not (
-            self._simple and type(action) in WHOLE and low <= action < high
-        ):  # what a Discrete space holds, at once
+        if not (self._simple and type(action) in WHOLE and low <= action < high):  # what a Discrete space holds
             action = fitted(self.env.action_space, action)
+        if episode is not None:
+            return episode.step(self.env, action)
         acts = self._chosen[-self.actuation] if self.actuation else action
         if self._simple:
             chosen, acted = action, acts

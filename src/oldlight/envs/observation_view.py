@@ -125,13 +125,13 @@ def queue_of(name: str, space: spaces.Space[Any], places: int) -> tuple[spaces.S
 
 
 ZERO, ONE = np.int64(0), np.int64(1)
-_COUNTS = list(np.arange(256).reshape(-1, 1))  # copied, which takes less time than making one
+_COUNT_OF = [count.copy for count in np.arange(256).reshape(-1, 1)]  # copies, which takes less time than making one
 QUEUES = 4096  # rows of actions that are kept to be copied
 
 
 def count_array(n: int) -> Any:
     """A new array that holds this one count."""
-    return _COUNTS[n].copy() if 0 <= n < 256 else np.array([n])
+    return _COUNT_OF[n]() if 0 <= n < 256 else np.array([n])
 
 
 class OfLink:
@@ -190,7 +190,7 @@ class ObservationView:
         entries["seen"] = spaces.Discrete(2)
         self._flat = len(self._shown) == 1 and not isinstance(observation_space, spaces.Dict | spaces.Tuple)
         self._kind = np.dtype(observation_space.dtype) if isinstance(observation_space, spaces.Box) else None
-        self._queues: dict[tuple[int, ...], Any] = {}
+        self._queues: dict[Sequence[Any], Callable[[], Any]] = {}
         self._one_number = isinstance(action_space, spaces.Discrete)
         self._rows: list[tuple[str, Any]] = []
         if places:
@@ -198,21 +198,36 @@ class ObservationView:
                 entries[name], row = queue_of(name, space, places)
                 self._rows.append((name, row))
         self._blank: list[int] = self._rows[0][1].tolist() if places and self._one_number else []
+        self._common = self._flat and self._one_number and places > 0 and not clock  # most: quicker
         if clock:
             entries["time"] = _count(most)
         self.space = LinkDict(entries, places, max(ages, 1))
 
     def show(self, newest: Any, seen: bool, age: int, waited: int, time: int, actions: Sequence[Any]) -> dict[str, Any]:
         """The Dict; `newest` is ignored if nothing was seen; `actions` are those since, oldest first (or the newest places)."""
+        value = newest if seen else self._nothing[0]
+        plain = type(value) is np.ndarray and value.dtype is self._kind
+        if plain and self._common:
+            try:
+                return {
+                    "observation": value.copy(),
+                    "age": _COUNT_OF[age](),
+                    "waited": _COUNT_OF[waited](),
+                    "fresh": ONE if seen and waited == 0 else ZERO,
+                    "seen": ONE if seen else ZERO,
+                    "actions": self._queues[actions](),
+                }
+            except (LookupError, TypeError):  # long ago, or actions that are not kept
+                pass
+        shown: dict[str, Any] = {}
         if self._flat:
-            value = newest if seen else self._nothing[0]
-            plain = type(value) is np.ndarray and value.dtype is self._kind
-            shown: dict[str, Any] = {"observation": value.copy() if plain else self._shown[0][1](value)}
+            shown["observation"] = value.copy() if plain else self._shown[0][1](value)
         else:
             values = parts_of(self._observation, newest) if seen else self._nothing
-            shown = {name: make(value) for (name, make), value in zip(self._shown, values, strict=True)}
-        shown["age"] = _COUNTS[age].copy() if age < 256 else np.array([age])
-        shown["waited"] = _COUNTS[waited].copy() if waited < 256 else np.array([waited])
+            for (name, make), value in zip(self._shown, values, strict=True):
+                shown[name] = make(value)
+        shown["age"] = _COUNT_OF[age]() if age < 256 else np.array([age])
+        shown["waited"] = _COUNT_OF[waited]() if waited < 256 else np.array([waited])
         shown["fresh"] = ONE if seen and waited == 0 else ZERO
         shown["seen"] = ONE if seen else ZERO
         places = self.places
@@ -220,10 +235,10 @@ class ObservationView:
             last = actions if len(actions) <= places else actions[len(actions) - places :]
             if self._one_number:
                 try:
-                    row = self._queues[tuple(last)]
-                except (KeyError, TypeError):  # not kept, or arrays of one number each
-                    row = self._queue(tuple(int(a) for a in last))
-                shown["actions"] = row.copy()
+                    row_of = self._queues[last]
+                except (KeyError, TypeError):  # not kept, or a list, or arrays of one number each
+                    row_of = self._queue(tuple(int(a) for a in last))
+                shown["actions"] = row_of()
             else:
                 given = [parts_of(self._action, action) for action in last]
                 for j, (name, row) in enumerate(self._rows):
@@ -232,12 +247,14 @@ class ObservationView:
             shown["time"] = count_array(time)
         return shown
 
-    def _queue(self, last: tuple[int, ...]) -> Any:
-        """The row of these actions, each one number; kept, since most are shown again."""
-        row = np.array(self._blank[len(last) :] + list(last), dtype=np.int64)
-        if len(self._queues) < QUEUES:
-            self._queues[last] = row
-        return row
+    def _queue(self, last: tuple[int, ...]) -> Callable[[], Any]:
+        """What copies the row of these actions, each one number; kept, since most are shown again."""
+        row_of = self._queues.get(last)
+        if row_of is None:
+            row_of = np.array(self._blank[len(last) :] + list(last), dtype=np.int64).copy
+            if len(self._queues) < QUEUES:
+                self._queues[last] = row_of
+        return row_of
 
     @staticmethod
     def _filled(row: Any, values: Sequence[Any]) -> Any:

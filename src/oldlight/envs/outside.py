@@ -26,7 +26,7 @@ def wrappers_around(env: gym.Env[Any, Any]) -> list[Wrapper]:
     """The wrappers through which `env.reset`, which asks, was called; the innermost first."""
     found: list[Wrapper] = []
     inner: gym.Env[Any, Any] = env
-    frame: FrameType | None = sys._getframe(1)
+    frame: FrameType | None = sys._getframe(2)  # what called `env.reset`
     while frame is not None and "reset" in frame.f_code.co_name:
         outer = frame.f_locals.get("self")
         if outer is not inner and isinstance(outer, gym.Wrapper) and vars(outer).get("env") is inner:

@@ -84,7 +84,7 @@ class LinkSampler:
         self.link = None if self.law is not None else stepped(channel, horizon)
         delay = channel.delay if self.law is not None and channel.loss is None else None
         # every observation is late by this much: nothing is drawn, nothing has to be kept
-        self._certain = delay.d if isinstance(delay, ConstantDelay) and delay.d < LONGEST else None
+        self.late = delay.d if isinstance(delay, ConstantDelay) and delay.d < LONGEST else None
         self.silent = self.link is not None  # can an observation that was sent never be heard of?
 
     def oldest(self, horizon: int) -> int:
@@ -101,8 +101,8 @@ class LinkSampler:
         self._rng, self.now = rng, 0
         self._due: dict[int, list[tuple[int, bool]]] = {}  # by the time at which they settle: (step, lost)
         self._state = np.zeros(1, dtype=np.int64)
-        if self._certain is not None:
-            return Delivery([0] if self._certain == 0 else [], [])
+        if self.late is not None:
+            return Delivery([0] if self.late == 0 else [], [])
         if self.law is not None:
             return self._settle(*self.law.begin(rng))
         return self._told()
@@ -110,8 +110,8 @@ class LinkSampler:
     def send(self, s: int = 0, a: int = 0) -> Delivery:
         """The next time."""
         self.now += 1
-        if self._certain is not None:
-            i = self.now - self._certain
+        if self.late is not None:
+            i = self.now - self.late
             return Delivery([i] if i >= 0 else [], [])
         if self.law is not None:
             return self._settle(*self.law.send(s, a))
@@ -119,15 +119,15 @@ class LinkSampler:
 
     def under_way(self) -> list[tuple[int, int, bool]]:
         """(step, when it settles, lost) of everything that settles later, by step."""
-        if self._certain is not None:
-            d = self._certain
+        if self.late is not None:
+            d = self.late
             return [(i, i + d, False) for i in range(max(self.now - d + 1, 0), self.now + 1)]
         return sorted((i, when, lost) for when, found in self._due.items() for i, lost in found)
 
     def may_come(self, step: int) -> bool:
         """Can the observation of `step` still arrive later?"""
-        if self._certain is not None:
-            return self.now - self._certain < step <= self.now
+        if self.late is not None:
+            return self.now - self.late < step <= self.now
         if self.link is not None and not self.link.sends_messages:
             return self.now - step < self.link.longest
         return any(step == i and not lost for found in self._due.values() for i, lost in found)

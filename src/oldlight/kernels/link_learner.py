@@ -56,7 +56,7 @@ def due(learnt):
                 N = 0.0
                 for s2 in range(S):
                     N += learnt.now[t, s, a, s2]
-                if N >= 2.0 * max(learnt.planned[t, s, a], 0.5):
+                if 2.0 * max(learnt.planned[t, s, a], 0.5) <= N:
                     return True
     return False
 

@@ -39,6 +39,7 @@ from oldlight.learners.hidden_steps import HiddenStretches
 from oldlight.learners.learnt_plan import LearntPlan, needs_nodes
 from oldlight.learners.link_counts import AgeCounts, LinkCounts
 from oldlight.learners.optimistic_model import Estimated, Optimism, drawn, optimistic, towards_best, without_ties
+from oldlight.learners.search_memory import search_room, setting_tables
 from oldlight.model.episode import Episode
 from oldlight.model.policies import Policy
 from oldlight.model.problem import ImpairedMDP
@@ -120,7 +121,8 @@ class LinkLearner(Learner):
             rewards_in_unit_interval(setting)
         self.setting, self.rng = setting, rng
         self.counts = LinkCounts(setting, self.pooled)
-        self.planner = LearntPlan(setting, self.law, self.tolerance)
+        room = search_room(setting_tables(setting, self.pooled is True))
+        self.planner = LearntPlan(setting, self.law, self.tolerance, room)
         self.ages = AgeCounts(self.planner.automaton) if self.law == "estimated" else None
         self.stretches = HiddenStretches(self.hidden_steps, self.pooled is not False) if self.hidden_steps else None
         self.planned_at, self.planned_visits, self.filled_at = 0, np.zeros(0), 0

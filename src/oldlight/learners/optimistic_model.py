@@ -60,19 +60,21 @@ def optimistic(number: Floats, rewards: Floats, how: Optimism) -> Estimated:
     """The process of the module's text from counts [1 or H, s, a, s2] and rewards [H, s, a]."""
     H, S, A = rewards.shape
     n = number.sum(axis=3)
-    rows = number / np.maximum(n, 1e-300)[..., None]
     most = rewards.max(axis=(1, 2))
     left = np.append(np.cumsum(most[::-1])[::-1], 0.0)  # Σ_{i ≥ t} max r_i
     one = how.kind == "prior" and len(number) == 1
     P = np.zeros((1 if one else H, S + 1, A, S + 1))
     if how.kind == "prior":
         share = how.visits / (n + how.visits)
-        P[:, :S, :, :S] = (1.0 - share)[..., None] * rows
-        P[:, :S, :, S] = np.maximum(1.0 - P[:, :S, :, :S].sum(axis=3), 0.0)
+        for t in range(len(P)):  # step by step: nothing of its size is there twice
+            i = min(t, len(number) - 1)
+            P[t, :S, :, :S] = (1.0 - share[i])[..., None] * _rows(number[i], n[i])
+            P[t, :S, :, S] = np.maximum(1.0 - P[t, :S, :, :S].sum(axis=2), 0.0)
     else:
         V = np.zeros(S)
         for t in range(H - 1, -1, -1):
-            p, N = rows[min(t, len(rows) - 1)], n[min(t, len(n) - 1)]
+            i = min(t, len(number) - 1)
+            p, N = _rows(number[i], n[i]), n[i]
             share = _share(p, N, V, left[t + 1], how)
             P[t, :S, :, :S] = (1.0 - share)[..., None] * p
             P[t, :S, :, S] = np.maximum(1.0 - P[t, :S, :, :S].sum(axis=2), 0.0)
@@ -80,6 +82,11 @@ def optimistic(number: Floats, rewards: Floats, how: Optimism) -> Estimated:
     P[:, S, :, S] = 1.0
     R = np.concatenate([rewards, np.broadcast_to(most[:, None, None], (H, 1, A))], axis=1)
     return Estimated(P, R)
+
+
+def _rows(number: Floats, n: Floats) -> Floats:
+    """Their shares, axes (s, a, s2); 0 where nothing was counted."""
+    return number / np.maximum(n, 1e-300)[..., None]
 
 
 def _share(p: Floats, N: Floats, V: Floats, left: float, how: Optimism) -> Floats:

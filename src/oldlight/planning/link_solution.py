@@ -57,6 +57,7 @@ def solve_link(
     progress: bool | Callable[[int, int], None] | None,
     options: int | None = None,
     scratch: Path | None = None,
+    room: int | None = None,
 ) -> Solution:
     """The best executable policy with its certificate; `value` is `lower`, what the policy is certain to earn."""
     if depth is not None and depth < problem.automaton.longest:
@@ -76,6 +77,7 @@ def solve_link(
         pending=problem.pending[: problem.horizon],
         max_bytes=max_bytes,
         scratch=scratch,
+        room=room,
     )
     try:
         with progress_bar(progress, "planning") as callback:
@@ -87,10 +89,11 @@ def solve_link(
     return _solution(problem, plan, true_link, tolerance, seconds, deep)
 
 
-def plan_exactly(problem: ImpairedMDP, tolerance: float = 0.0) -> Solution:
-    """`solve_link` without limits, for losses with a constant delay: for learners and heuristics, which plan many small problems."""
+def plan_exactly(problem: ImpairedMDP, tolerance: float = 0.0, room: int | None = None) -> Solution:
+    """`solve_link` without limits, but for the bytes of its search (`room`), for losses with a constant delay: for learners and heuristics, which plan
+    many small problems."""
     settled_late(problem)  # refuses other links
-    return solve_link(problem, tolerance=tolerance, seconds=None, depth=None, max_bytes=None, progress=False)
+    return solve_link(problem, tolerance=tolerance, seconds=None, depth=None, max_bytes=None, progress=False, room=room)
 
 
 def solve_within(problem: ImpairedMDP, tolerance: float, seconds: float) -> Solution:

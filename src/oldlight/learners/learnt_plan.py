@@ -71,8 +71,9 @@ class LearntPolicy(PolicyOfNodes):
 class LearntPlan:
     """Plans for estimated processes behind the channel of a setting."""
 
-    def __init__(self, setting: Setting, law: str, tolerance: float) -> None:
-        self.setting = setting
+    def __init__(self, setting: Setting, law: str, tolerance: float, room: int | None = None) -> None:
+        """room: bytes that a search may take."""
+        self.setting, self.room = setting, room
         self.nodes = needs_nodes(setting.channel, law)
         self.tolerance = tolerance * float(setting.rewards.max(axis=(1, 2)).sum())
         if not self.nodes:
@@ -99,7 +100,8 @@ class LearntPlan:
         if not self.nodes:
             policy, value = self._table(mdp)
             return policy, value, value
-        plan = LinkPlan(mdp, self.automaton if link is None else link, pending=setting.pending[: setting.horizon])
+        pending = setting.pending[: setting.horizon]
+        plan = LinkPlan(mdp, self.automaton if link is None else link, pending=pending, room=self.room)
         plan.run(self.tolerance, options=OPTIONS)
         return LearntPolicy(plan.policy, setting, ages), plan.upper, plan.lower
 

@@ -42,6 +42,7 @@ from oldlight.learners.learnt_plan import LearntPlan, needs_nodes
 from oldlight.learners.learnt_table import LearntTable
 from oldlight.learners.link_counts import AgeCounts, LinkCounts
 from oldlight.learners.optimistic_model import KINDS, Estimated, Optimism, adds_state, room_for
+from oldlight.learners.search_memory import search_room, setting_tables
 from oldlight.model.episode import Episode
 from oldlight.model.policies import Policy, TablePolicy
 from oldlight.model.problem import ImpairedMDP
@@ -129,7 +130,8 @@ class LinkLearner(Learner):
         self.setting, self.rng = setting, rng
         self.counts = LinkCounts(setting, self.pooled)
         nodes = needs_nodes(setting.channel, self.law)
-        self.planner = LearntPlan(setting, self.law, self.tolerance) if nodes else None
+        room = search_room(setting_tables(setting, self.pooled is True))
+        self.planner = LearntPlan(setting, self.law, self.tolerance, room) if nodes else None
         self.table = None if nodes else LearntTable(setting, int(adds_state(self.optimism)))
         self.ages = AgeCounts(self.planner.automaton) if self.planner is not None and self.law == "estimated" else None
         self.stretches = HiddenStretches(self.hidden_steps, self.pooled is not False) if self.hidden_steps else None

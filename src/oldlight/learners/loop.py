@@ -115,7 +115,7 @@ def learn(
     checks.whole("every", every, least=1)
     gamma = _failure(failure)
     check_room("learn", f"a table of what is recorded of {K:,} episodes", len(COLUMNS), K)
-    refuse_memory(problem, learner, evaluate)
+    refuse_memory(problem, learner, evaluate, K)
     optimum = _optimum(problem, None) if best is None else checks.real("best", best)
     world = LinkWorld(problem) if acts_on_nodes(learner, problem) else World(problem)
     evaluator = PolicyEvaluator(problem, evaluate, seed, by_start)

@@ -188,14 +188,13 @@ class LossUCBVI(Learner):
         return found
 
     def _make_room(self, more: int) -> None:
-        """Arrays for `more` nodes and entries; unused rows are as in `start`."""
+        """Arrays for `more` nodes and entries, a quarter longer where they are full; unused rows are as in `start`."""
         n, m = (int(x) + more for x in self.sizes)
-        while n > len(self.nodes):
+        if n > len(self.nodes):
             for name in NODES:
-                old = getattr(self, name)
-                setattr(self, name, np.concatenate([old, np.full_like(old, 0 if name == "count" else -1)]))
-        while m > len(self.entries):
-            self.entries = np.concatenate([self.entries, np.full_like(self.entries, -1)])
+                setattr(self, name, _longer(getattr(self, name), n, 0 if name == "count" else -1))
+        if m > len(self.entries):
+            self.entries = _longer(self.entries, m, -1)
 
     def state(self) -> dict[str, Any]:
         n, m = (int(x) for x in self.sizes)
@@ -209,3 +208,10 @@ class LossUCBVI(Learner):
         if not len(self.entries):
             self.entries = np.full((FIRST, 3), -1, dtype=np.int64)
         self._policy = BlackoutPolicy(self.sequences.copy(), self.setting.n_actions, 0, self.act)
+
+
+def _longer(old: NDArray[Any], rows: int, unused: int) -> NDArray[Any]:
+    """The same with room for so many rows or a quarter more than it had."""
+    new = np.empty((max(rows, len(old) * 5 // 4), *old.shape[1:]), old.dtype)
+    new[: len(old)], new[len(old) :] = old, unused
+    return new

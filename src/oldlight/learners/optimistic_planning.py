@@ -61,6 +61,7 @@ from numpy.typing import NDArray
 from oldlight import checks
 from oldlight.learners.base import Learner, Setting
 from oldlight.learners.delayed_ucbvi import rewards_in_unit_interval
+from oldlight.learners.search_memory import search_room, setting_tables
 from oldlight.model.episode import Episode
 from oldlight.model.information import Information, advance
 from oldlight.model.policies import BlackoutPolicy
@@ -71,6 +72,7 @@ Ints = NDArray[np.int64]
 THEORY = 0.5**0.5  # the c that is proved
 DEFAULT = {"bonus": 0.005, "alternating": 0.1}  # the c that learns
 TIE = 1e-12
+PIECE = 2**20  # numbers of the laws that are looked at together
 ENOUGH = 1e-9  # an ascent that gains less than this has stopped
 ROUNDS = 50  # at most this many turns of an ascent
 
@@ -146,6 +148,7 @@ class OptimisticPlanning(Learner):
         self.setting, self.rng = setting, rng
         H, S, A = setting.horizon, setting.n_states, setting.n_actions
         self.counts: Ints = np.zeros((1 if self.pooled else max(H - 1, 1), S, A, S), dtype=np.int64)
+        self.room = search_room(setting_tables(setting, self.pooled))
         self._policy: BlackoutPolicy | None = None
         self._plan()
 
@@ -168,12 +171,14 @@ class OptimisticPlanning(Learner):
     def model(self) -> tuple[Floats, Floats]:
         """p̂[h, s, a, s2], uniform where nothing was counted, and the radii of the balls [h, s, a]."""
         n = self.counts.sum(axis=3)
-        p = np.where(n[..., None] > 0, self.counts / np.maximum(n, 1)[..., None], 1.0 / self.setting.n_states)
+        p = self.counts / np.maximum(n, 1)[..., None]
+        p[n == 0] = 1.0 / self.setting.n_states
         wide = self.c * np.sqrt(self.setting.n_states * self.setting.log_term / np.maximum(n, 1))
         return p, np.where(n > 0, np.minimum(wide, 1.0), 1.0)
 
     def _plan(self) -> None:
         setting, H = self.setting, self.setting.horizon
+        self._search: LossSearch | None = None  # the last one's memory is needed
         p, radius = self.model()
         if self.oracle == "bonus":
             rewards = setting.rewards.copy()
@@ -192,7 +197,7 @@ class OptimisticPlanning(Learner):
     def _solve(self, p: Floats, rewards: Floats) -> LossSearch:
         cut = self.clip == "remaining" and self.oracle == "bonus"
         ceiling = left_to_earn(self.setting) if cut else np.full(self.setting.horizon, np.inf)
-        return LossSearch(p, rewards, self.seen, ceiling)
+        return LossSearch(p, rewards, self.seen, ceiling, self.room)
 
     def _take(self, p: Floats, rewards: Floats, value: float, table: Ints, search: LossSearch | None) -> None:
         """Play this plan from now on; the policy stays the same object if nothing has changed in it."""
@@ -215,7 +220,7 @@ class OptimisticPlanning(Learner):
     def _alternate(self, p: Floats, radius: Floats) -> tuple[float, Ints, Floats]:
         """(value, sequences, θ) of the best pair that the ascents find."""
         setting = self.setting
-        found: list[tuple[float, Ints, Floats]] = []
+        found: tuple[float, Ints, Floats] | None = None
         for i in range(self.starts):
             if i == 0:
                 theta = np.array(p)
@@ -230,8 +235,10 @@ class OptimisticPlanning(Learner):
                 if value <= best + ENOUGH:
                     break
                 best = value
-                found.append((value, table, theta))
-        return max(found, key=lambda pair: pair[0])
+                if found is None or value > found[0]:
+                    found = value, table, theta
+        assert found is not None
+        return found
 
     # -- checkpoints ----------------------------------------------------------------------------------------------
 
@@ -269,8 +276,17 @@ def plan_sequences(search: LossSearch, initial: Floats, rng: np.random.Generator
 
 def _best_actions(search: LossSearch, h: int, B: Floats, rng: np.random.Generator) -> Ints:
     """One of the best actions of each node (h, B[i]); only those whose bound reaches the value are looked into."""
+    tie, piece = max(TIE, 2.0 * search.slack), max(1, PIECE // (search.A * search.S))
+    q = np.concatenate([_q_values(search, h, B[i : i + piece], tie) for i in range(0, len(B), piece)])
+    good = q >= q.max(axis=1, keepdims=True) - tie
+    chosen: Ints = np.where(good, rng.random(q.shape), -1.0).argmax(axis=1)
+    return chosen
+
+
+def _q_values(search: LossSearch, h: int, B: Floats, tie: float) -> Floats:
+    """Q of each node and action, −∞ for actions whose bound is below the value."""
     P, R = search.P[min(h, len(search.P) - 1)], search.R[min(h, len(search.R) - 1)]
-    stay, tie = 1.0 - search.seen[h + 1], max(TIE, 2.0 * search.slack)
+    stay = 1.0 - search.seen[h + 1]
     after = (B @ P.reshape(search.S, -1)).reshape(len(B), search.A, search.S)  # [i, a, s2]
     q = B @ R + search.seen[h + 1] * (after @ search.corner[0, h + 1])
     if h + 1 < search.H and stay > 0.0:
@@ -281,9 +297,7 @@ def _best_actions(search: LossSearch, h: int, B: Floats, rng: np.random.Generato
         settled = q[i, a]
         q[:] = -np.inf
         q[i, a] = settled + stay * deeper
-    good = q >= q.max(axis=1, keepdims=True) - tie
-    chosen: Ints = np.where(good, rng.random(q.shape), -1.0).argmax(axis=1)
-    return chosen
+    return np.asarray(q)
 
 
 def furthest(p: Floats, radius: Floats, direction: Floats) -> Floats:

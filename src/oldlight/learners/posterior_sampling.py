@@ -9,6 +9,7 @@ differently each time. There is no guarantee in the worst case; the Bayesian reg
 
 from __future__ import annotations
 
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -19,12 +20,15 @@ from oldlight.learners.base import Learner, Setting
 from oldlight.learners.counts import DelayCounts
 from oldlight.learners.episode_blocks import EpisodeBlock, episodes_that_fit, played_block, room_for
 from oldlight.learners.optimistic_tables import Estimate, Tables
+from oldlight.learners.search_memory import search_room, setting_tables
 from oldlight.model.episode import Episode
+from oldlight.model.information import Information
 from oldlight.model.mdp import TabularMDP
-from oldlight.model.policies import Policy, TablePolicy
+from oldlight.model.policies import BlackoutPolicy, Policy, TablePolicy
 from oldlight.model.problem import ImpairedMDP
 
 if TYPE_CHECKING:
+    from oldlight.planning.solution import Solution
     from oldlight.simulation import Draws, World
 
 Floats = NDArray[np.float64]
@@ -64,6 +68,7 @@ class PosteriorSampling(Learner):
                     "pooled counts are for stationary transitions; this process has one law per step: pooled=False"
                 )
             self.number = np.zeros((1 if self.pooled else H, S * A, S), dtype=np.int64)
+            self.room = search_room(setting_tables(setting, self.pooled))
         else:
             self.counts = DelayCounts(setting, self.pooled)
             self.tables = Tables(setting, np.array(setting.rewards))
@@ -111,11 +116,15 @@ class PosteriorSampling(Learner):
         found, self._policy = played_block(block, tables.layout, self._policy), tables.policy()
         return found
 
-    def _draw(self, number: Floats) -> Floats:
-        """One row of the posterior for each pair: axes (row, s·A + a, s2)."""
-        gamma = self.rng.standard_gamma(number + self.alpha)
-        total = gamma.sum(axis=-1, keepdims=True)
-        return np.where(total > 0, gamma / np.where(total > 0, total, 1.0), 1.0 / self.setting.n_states)
+    def _draw(self) -> Floats:
+        """One row of the posterior for each pair: axes (row, s·A + a, s2); step by step, so that nothing of its size is there twice."""
+        drawn = np.empty(self.number.shape)
+        for step, number in zip(drawn, self.number, strict=True):
+            step[:] = self.rng.standard_gamma(number + self.alpha)
+            total = step.sum(axis=-1, keepdims=True)
+            step /= np.where(total > 0, total, 1.0)
+            step[total[:, 0] <= 0] = 1.0 / self.setting.n_states
+        return drawn
 
     def _plan(self) -> None:
         setting = self.setting
@@ -126,19 +135,36 @@ class PosteriorSampling(Learner):
             self.estimate = self.tables.sweep(self.model, self.rng)
             self._policy = self.tables.policy()
             return
-        self._plan_for(self._draw(self.number.astype(np.float64)))
+        self._plan_for(self._draw())
 
     def _plan_for(self, drawn: Floats) -> None:
         """The plan under loss for a drawn process, axes (row, s·A + a, s2). It answers at every information state, also where its own
         actions do not lead."""
+        self.drawn = drawn
+        plan = self._exact_plan(drawn)
+        self.estimate, self._policy = plan.value, plan.policy
+        if isinstance(
+            plan.policy, BlackoutPolicy
+        ):  # where its own actions do not lead it plans again, instead of keeping the search
+            elsewhere = partial(self._elsewhere, drawn, [])
+            self._policy = BlackoutPolicy(plan.policy.sequences, self.setting.n_actions, plan.policy.late, elsewhere)
+
+    def _exact_plan(self, drawn: Floats) -> Solution:
         from oldlight.planning.link_solution import plan_exactly
 
-        setting, self.drawn = self.setting, drawn
+        setting = self.setting
         P = drawn.reshape(-1, setting.n_states, setting.n_actions, setting.n_states)
         mdp = TabularMDP(P[0] if self.pooled else P, setting.rewards, horizon=setting.horizon, initial=setting.initial)
         problem = ImpairedMDP(mdp, setting.channel, actuation=setting.actuation, pending=setting.pending)
-        plan = plan_exactly(problem)
-        self.estimate, self._policy = plan.value, plan.policy
+        return plan_exactly(problem, room=self.room)
+
+    def _elsewhere(self, drawn: Floats, known: list[Solution], info: Information) -> int:
+        """The plan for `drawn` at an information state where its own actions do not lead; known: that plan, once it was asked for."""
+        if not known:
+            known.append(self._exact_plan(drawn))
+        policy = known[0].policy
+        assert isinstance(policy, BlackoutPolicy)
+        return policy.action(info)
 
     def state(self) -> dict[str, Any]:
         if self.setting.arrival_probability is None:

@@ -9,12 +9,7 @@ Behind a delay the tables over the N information states decide: with A actions i
 
 and before it the plan for the optimum. Learners of one's own, and those that keep what they have met, are counted by the last line alone.
 
-Behind a link that loses, a learner holds tables over (s, a, s2), dense whatever the process is, and a search that grows with what it meets. The tables can
-be computed; with T = H steps, or 1 where counts are pooled, they are the least that the run holds:
-
-    PosteriorSampling, OptimisticPlanning     counts, a draw or an estimate with what makes it, and lists of it for the search: 88·T·S·A·S
-    LinkLearner                               counts, those between observations that are far apart, and a model: 8·(H + 2)·S·A·S
-    LossUCBVI                                 the sequences, the draws, the policy and a copy: 32·(H + 1)·S·H
+Behind a link that loses, and for `LinkLearner`, `learners.lossy_memory` has the arithmetic.
 """
 
 from __future__ import annotations
@@ -26,10 +21,8 @@ from oldlight.learners.augmented_q_learning import AugmentedQLearning
 from oldlight.learners.augmented_ucbvi import AugmentedUCBVI
 from oldlight.learners.base import acts_on_nodes
 from oldlight.learners.delayed_ucbvi import DelayedUCBVI
-from oldlight.learners.link_learner import LinkLearner
-from oldlight.learners.loss_ucbvi import LossUCBVI
+from oldlight.learners.lossy_memory import lossy_bytes
 from oldlight.learners.memoryless import MemorylessQLearning, MemorylessUCBVI
-from oldlight.learners.optimistic_planning import OptimisticPlanning
 from oldlight.learners.policy_evaluator import TABLE
 from oldlight.learners.posterior_sampling import PosteriorSampling
 from oldlight.machine import default_limit, format_bytes, power
@@ -40,10 +33,10 @@ from oldlight.planning.delay import action_type
 LONGEST_CODE = 2**62  # codes of queues are whole numbers of 64 bits
 
 
-def run_bytes(problem: ImpairedMDP, learner: Any, evaluate: str = "exact") -> int:
-    """The most bytes that `learn` holds at once; behind a link that loses the least, since the search grows with what is met."""
+def run_bytes(problem: ImpairedMDP, learner: Any, evaluate: str = "exact", episodes: int | None = None) -> int:
+    """The most bytes that `learn` holds at once, the plan for the optimum aside; episodes: how many are played, for learners that keep what they meet."""
     if acts_on_nodes(learner, problem) or problem.arrival_probability is not None:
-        return _lossy_bytes(problem, learner)
+        return lossy_bytes(problem, learner, episodes)
     layout = Layout.of(problem)
     S, A, H, N = (int(n) for n in (layout.n_states, layout.n_actions, layout.horizon, layout.size))
     i = int(action_type(A).itemsize)
@@ -66,20 +59,9 @@ def run_bytes(problem: ImpairedMDP, learner: Any, evaluate: str = "exact") -> in
     return valued
 
 
-def _lossy_bytes(problem: ImpairedMDP, learner: Any) -> int:
-    """What a learner's tables take behind a link that loses."""
-    S, A, H = problem.n_states, problem.n_actions, problem.horizon
-    pairs = S * A * S
-    if isinstance(learner, PosteriorSampling | OptimisticPlanning):
-        return 88 * (1 if learner.pooled else H) * pairs
-    if isinstance(learner, LinkLearner):
-        return 8 * (H + 2) * pairs
-    return 32 * (H + 1) * S * H if isinstance(learner, LossUCBVI) else 0
-
-
-def refuse_memory(problem: ImpairedMDP, learner: Any, evaluate: str = "exact") -> None:
+def refuse_memory(problem: ImpairedMDP, learner: Any, evaluate: str = "exact", episodes: int | None = None) -> None:
     """Refuse a run whose tables take more than half of the memory."""
-    need, limit = run_bytes(problem, learner, evaluate), default_limit()
+    need, limit = run_bytes(problem, learner, evaluate, episodes), default_limit()
     if need > limit:
         lossy = problem.arrival_probability is not None or acts_on_nodes(learner, problem)
         out = "a shorter delay (channel.capped(k)), a shorter horizon, or DelayedUCBVI(planning='greedy') with evaluate='sampled' and best=..."

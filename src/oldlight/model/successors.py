@@ -70,6 +70,8 @@ class Successors:
 
     def padded(self) -> tuple[Ints, Floats]:
         """index[s·A + a, k] and weight[s·A + a, k], as wide as the longest list; what is beyond a list has the weight 0."""
+        if len(self.index) == len(self.count) * self.width:  # all lists are as long as the longest
+            return self.index.reshape(-1, self.width).astype(np.int64), self.weight.reshape(-1, self.width)
         k = np.arange(self.width)
         inside = k < self.count[:, None]
         place = np.where(inside, self.first[:, None] + k, 0)

@@ -24,7 +24,8 @@ from oldlight.model.policy_check import check_made_for
 from oldlight.model.problem import ImpairedMDP
 from oldlight.simulation.link_episodes import decide, link_of
 
-WRITTEN_OUT = 128  # states up to which the laws from each state are kept as one matrix
+WRITTEN_OUT = 128  # states up to which the laws from each state are kept as one matrix,
+ROOM = 2**22  # of so many numbers in all, which are forgotten where there would be more
 Key = tuple[int, int, tuple[int, ...]]  # (number of the node, t or −1, queue)
 
 
@@ -131,6 +132,8 @@ class _GroupWalk:
         """B[s, s2]: the law of s_{begin + len(queue)} from each s_begin = s."""
         key = (begin, queue)
         if key not in self._laws:
+            if len(self._laws) * self.problem.n_states**2 >= ROOM:
+                self._laws.clear()
             if queue:
                 A = self.problem.n_actions
                 step = self.problem.mdp.matrix(begin + len(queue) - 1)[queue[-1] :: A]

@@ -67,7 +67,8 @@ def _bytes_of_action(mdp: TabularMDP, a: int) -> Iterator[bytes]:
 class LinkPlan:
     """A plan behind `automaton` (shifted already by late actions, whose first ones are `pending`).
 
-    initial: the law of the first state if it is not the process's own; scratch: a folder for first tables that `max_bytes` of memory do not hold. After `run`, and whenever that is interrupted after the first
+    initial: the law of the first state if it is not the process's own; scratch: a folder for first tables that `max_bytes` of memory do not hold; room: bytes
+    that a search may take, which then forgets what it can find again, or stops with the bounds that it has. After `run`, and whenever that is interrupted after the first
     tables: lower ≤ optimum ≤ upper, and `policy` earns at least `lower`. entries: of the tables; states: of the search's graph.
     """
 
@@ -80,8 +81,9 @@ class LinkPlan:
         pending: tuple[int, ...] = (),
         max_bytes: int | None = None,
         scratch: Path | None = None,
+        room: int | None = None,
     ) -> None:
-        self.mdp, self.automaton, self.scratch = mdp, automaton, scratch
+        self.mdp, self.automaton, self.scratch, self.room = mdp, automaton, scratch, room
         self.limit = default_limit() if max_bytes is None else max_bytes
         self.kept, self.number = np.unique(distinct_actions(mdp), return_inverse=True)
         small = mdp if len(self.kept) == mdp.n_actions else with_actions(mdp, self.kept)
@@ -122,7 +124,7 @@ class LinkPlan:
                 made, need = self._tables(layers, True, progress)
                 deeper = None if depth is not None else self._deeper(layers.depth)
                 settled = not at_once and layers.depth > 0 and self._few_corners(layers)
-                found = AgeSearch(made, self.limit - need)
+                found = AgeSearch(made, self._left(need))
                 try:
                     limits = [] if deeper is None else [max(FIRST_TRY, layers.size // TRIES)]
                     limits += [max(FEWEST_OPTIONS, layers.blind_size // SHARE)] if settled else []
@@ -175,7 +177,9 @@ class LinkPlan:
         need = table_bytes(layers, kept=True, bounded=True) + 8 * layers.blind_size * (layers.n_actions + 2)
         made = AgeTables(self.plant, layers, True, True, progress)
         try:
-            found = SettledSearch(made, self.limit - need, tolerance=wanted, seconds=seconds, most=options)
+            found = SettledSearch(
+                made, self._left(need), tolerance=wanted, seconds=seconds, most=options, forgets=self.room is not None
+            )
         except Stopped:
             return False
         try:
@@ -255,8 +259,12 @@ class LinkPlan:
         """A search whose graph takes any information state, for Q-values."""
         if self.search is None:
             made, need = self._tables(self._made.layers, True, None, bounded=True)
-            self.search = AgeSearch(made, self.limit - need)
+            self.search = AgeSearch(made, self._left(need))
         return self.search
+
+    def _left(self, need: int) -> int:
+        """Bytes that a search may take beside tables of `need` bytes."""
+        return self.limit - need if self.room is None else min(self.limit - need, self.room)
 
     def exact_tables(self, depth: int) -> tuple[AgeTables, int]:
         """Tables of all values, for a link that shows everything up to this age, and their bytes."""

@@ -45,7 +45,7 @@ def planned_by_automaton(problem: ImpairedMDP) -> bool:
     return not problem.has_delay_law or problem.loss is not None
 
 
-def solve_link(problem: ImpairedMDP, asked: PlanOptions) -> Solution:
+def solve_link(problem: ImpairedMDP, asked: PlanOptions, room: int | None = None) -> Solution:
     """The best executable policy with its certificate; `value` is `lower`, what the policy is certain to earn."""
     tolerance, depth = asked.tolerance, asked.depth
     if depth is not None and depth < problem.automaton.longest:
@@ -65,6 +65,7 @@ def solve_link(problem: ImpairedMDP, asked: PlanOptions) -> Solution:
         pending=problem.pending[: problem.horizon],
         max_bytes=asked.max_bytes,
         scratch=asked.scratch,
+        room=room,
     )
     try:
         with progress_bar(asked.progress, "planning") as callback:
@@ -76,10 +77,11 @@ def solve_link(problem: ImpairedMDP, asked: PlanOptions) -> Solution:
     return _solution(problem, plan, true_link, asked)
 
 
-def plan_exactly(problem: ImpairedMDP, tolerance: float = 0.0) -> Solution:
-    """`solve_link` without limits, for losses with a constant delay: for learners and heuristics, which plan many small problems."""
+def plan_exactly(problem: ImpairedMDP, tolerance: float = 0.0, room: int | None = None) -> Solution:
+    """`solve_link` without limits, but for the bytes of its search (`room`), for losses with a constant delay: for learners and heuristics, which plan
+    many small problems."""
     settled_late(problem)  # refuses other links
-    return solve_link(problem, PlanOptions(tolerance, progress=False))
+    return solve_link(problem, PlanOptions(tolerance, progress=False), room)
 
 
 def solve_within(problem: ImpairedMDP, tolerance: float, seconds: float) -> Solution:

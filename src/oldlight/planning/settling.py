@@ -14,6 +14,9 @@ valid for earlier times. Laws that were closed stay in the search's graph with t
 Guarantee: with tolerance ε every corner, and every law that matters, is closed to within ε (a pruned action's bound exceeds what was found by at most
 ε, and mixing ticks cannot widen that), so upper − lower ≤ ε at the start; ε = 0 is exact up to rounding. Loss alone is depth 0, late and lossy the
 depth of its delay; any other link is settled alike. `cap`: no corner of time h counts as more than cap[h] (optimistic learners).
+
+**Memory.** The laws of the graph are remembered to save work alone: a law that is not there is closed once more when it is met again. So a search that
+`forgets` drops them where there is no room for more, and keeps to its bytes with the same result, unless one corner alone needs more than that.
 """
 
 from __future__ import annotations
@@ -43,16 +46,20 @@ class Stopped(Exception):
 class SettledSearch(AgeSearch):
     """A search whose corners are settled, to within the tolerance, when it is made; the tables are filled by this.
 
-    seconds, most: after so long, or so many opened laws, `Stopped` is raised; only while the corners are settled.
+    seconds, most: after so long, or so many opened laws, `Stopped` is raised; only while the corners are settled. forgets: see the module's text.
     """
 
     tolerance: float = 0.0
     seconds: float = np.inf
     most: int | None = None
     cap: Floats | None = None
+    forgets: bool = False
+    _kept: tuple[int, int] = field(default=(0, 0), init=False)  # states and places of laws that are never forgotten
     _until: float = field(default=np.inf, init=False)
 
     def __post_init__(self) -> None:
+        from oldlight.kernels import graph
+
         tables = self.tables.allocate()
         self._arrange(max(FEWEST, min(4, ENOUGH // max(tables.layers.blind_size, 1)) * tables.layers.blind_size))
         self._settled = self._corners(True)
@@ -66,7 +73,11 @@ class SettledSearch(AgeSearch):
         else:
             tables.run()
         self._settled.since[0], self._until, self.most = 0, np.inf, None
+        tables.settle = None  # no circle of references: what is not used any more is free at once
+        if self.forgets and 2 * self.states > len(self._graph.whole):
+            self._forget()
         self._start()
+        self._kept = int(self._graph.count[graph.STATES]), int(self._graph.count[graph.BELIEFS])
         self._settle_start()
         self.lower, self.upper = self._value()
 
@@ -131,15 +142,32 @@ class SettledSearch(AgeSearch):
 
         batch = BATCH if self.most is None else min(BATCH, max(self.most, 1))
         limits = searching.Limits(np.array([self.slack]), np.array([0]), np.array([batch]))
+        forgotten_at: Any = None
         while True:
             parts = (self._process, self._link, self._tables, self._graph, self._settled)
             place, status = kernel(*parts, *what, place, limits)
             del parts  # what grows is not to be there twice
             full = status == kernels.GROW and not self._grow()
+            if full and self.forgets:
+                full, again, forgotten_at = False, place == forgotten_at, place
+                if again or not self._forget():  # this corner alone needs more
+                    self.max_bytes *= 2
             if full or time.perf_counter() > self._until or (self.most is not None and self.options > self.most):
                 raise Stopped(f"settling every corner of {self.tables.layers.blind_size:,} takes more than it may")
             if done(place):
                 return
+
+    def _forget(self) -> bool:
+        """Drop the laws that are remembered; False where the graph has options, whose states cannot go."""
+        from oldlight.kernels import graph as kernels
+
+        count = self._graph.count
+        if count[kernels.OPTIONS]:
+            return False
+        count[kernels.STATES], count[kernels.BELIEFS] = self._kept
+        self._graph.slots[:] = 0
+        kernels.rehash(self._graph)
+        return True
 
     def _settle_start(self) -> None:
         """Close the law of the first state where that may be unknown from the beginning on."""

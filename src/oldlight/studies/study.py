@@ -261,5 +261,5 @@ def _start(job: Job) -> None:
     learner = learner_of(job.who["name"], **job.who["options"])
     nodes = acts_on_nodes(learner, problem)
     layout = None if nodes or problem.arrival_probability is not None else Layout.of(problem)
-    refuse_memory(problem, learner, job.content["evaluate"])
+    refuse_memory(problem, learner, job.content["evaluate"], job.episodes)
     learner.start(Setting.of(problem, job.episodes, job.content["failure"], layout), np.random.default_rng(0))

@@ -11,7 +11,6 @@ from numpy.typing import NDArray
 from oldlight.arrays import Floats, Ints
 from oldlight.model.channels.pmfs import running_sums
 from oldlight.model.information import Information, Layout
-from oldlight.model.link_information import PolicyOfNodes
 from oldlight.model.policies import (
     BlackoutPolicy,
     MarkovPolicy,
@@ -19,7 +18,7 @@ from oldlight.model.policies import (
     TablePolicy,
     probabilities_at,
 )
-from oldlight.model.policy_check import check_made_for, made_for_another
+from oldlight.model.policy_check import check_made_for
 from oldlight.model.problem import ImpairedMDP
 from oldlight.model.successors import successor_sums
 from oldlight.random_streams import stream
@@ -142,8 +141,6 @@ class World:
             )
         if isinstance(policy, BlackoutPolicy):
             return Player(k.BLACKOUT, policy, _flat(policy.sequences, A), none, offset, root, pending)
-        if isinstance(policy, PolicyOfNodes):
-            raise made_for_another(policy, problem)
         return Player(k.GIVEN, policy, _NO_TABLE, none, offset, root, pending)
 
     def draw(self, seed: int, chunk: int, player: Player | None = None, room: Room | None = None) -> Draws:

@@ -1,4 +1,4 @@
-"""Studies under faults: kill −9 at ten random moments, Ctrl-C, a full disk, a read-only folder.
+"""Studies under faults: kill −9 at random moments, Ctrl-C, a full disk, a read-only folder.
 
 What must hold each time: the final numbers are those of an undisturbed run, earlier results stay, and nobody is left running.
 """
@@ -30,10 +30,10 @@ KEYS: dict[str, Any] = {
     "name": "to be killed",
     "seed": 8,
     "seeds": 2,
-    "episodes": 6000,
+    "episodes": repeats(1500, 6000),
     "every": 100,
     "start": "warm",
-    "checkpoint_every": 0.05,
+    "checkpoint_every": 0.02,
     "instances": [{"name": "sensing_chain", "p": 0.8, "n_states": 4, "n_actions": 2, "horizon": 5, "label": "small"}],
     "channels": ["constant:0", "constant:1"],
     "learners": ["MemorylessQLearning", {"name": "MemorylessQLearning", "pooled": True}],  # quick to start

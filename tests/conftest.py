@@ -33,6 +33,12 @@ def pytest_configure(config: pytest.Config) -> None:
     set_thorough(bool(config.getoption("--thorough")))
 
 
+@pytest.hookimpl(optionalhook=True)
+def pytest_xdist_auto_num_workers() -> int:
+    """`-n auto` starts one test process more than there are cores: some tests wait, for a browser, a killed process or a clock."""
+    return (os.cpu_count() or 1) + 1
+
+
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     """Files that start processes are marked, so that they can be left out: pytest -m "not subprocess". Files with slow tests come first: what is
     left at the end, when one test process has nothing to do any more, is short."""

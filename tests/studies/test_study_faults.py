@@ -158,10 +158,10 @@ def test_kill_nine_at_random_moments(tmp_path: Path) -> None:
     before = traces(folder)
     if wait_for(lambda: traces(folder) - before and status(folder).running, process):
         os.killpg(process.pid, signal.SIGINT)
-        assert process.wait(timeout=60) == -signal.SIGINT
-        state = status(folder)
+        ended, state = process.wait(timeout=60), status(folder)
         assert not state.running
         assert state.stopped or state.complete
+        assert ended == -signal.SIGINT or (ended == 0 and state.complete)  # its last job may be done before it hears
     state = run_study(load_study(KEYS), folder, workers=2, progress=False)
     assert state.complete
     assert numbers(folder) == expected

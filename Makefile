@@ -1,4 +1,4 @@
-# make demo       set up and run the main job             make test       set up and run all tests, one process per core
+# make demo       set up and run the main job             make test       set up and run all tests, on all cores
 # make check      linters, import rules, site, tests, fuzz  make check-all  the same, tests with more repeats, the deep tests, notebooks, lowest versions, a longer fuzz
 # make coverage   which lines of Python the tests run      make bench      compare with other solvers, into docs/benchmarks.md
 # make bench-compare REV=hash  two commits in turn

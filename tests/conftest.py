@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import os
 import re
 import sys
@@ -32,6 +33,12 @@ def pytest_configure(config: pytest.Config) -> None:
     set_thorough(bool(config.getoption("--thorough")))
 
 
+@pytest.hookimpl(optionalhook=True)
+def pytest_xdist_auto_num_workers() -> int:
+    """`-n auto` starts one test process more than there are cores: some tests wait, for a browser, a killed process or a clock."""
+    return (os.cpu_count() or 1) + 1
+
+
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     """Files that start processes are marked, so that they can be left out: pytest -m "not subprocess". Files with slow tests come first: what is
     left at the end, when one test process has nothing to do any more, is short."""
@@ -43,6 +50,12 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
             item.add_marker("subprocess")
     slow = {item.path for item in items if item.get_closest_marker("slow")}
     items.sort(key=lambda item: item.path not in slow)  # otherwise in their order
+
+
+def pytest_collection_finish() -> None:
+    """Thousands of collected tests and all that they import stay until the end: the garbage collector need not look at them again and again."""
+    gc.collect()
+    gc.freeze()
 
 
 def pytest_terminal_summary(config: pytest.Config) -> None:

@@ -12,6 +12,7 @@ Actions that do the same are merged, with their share of the five as weight; so 
 from __future__ import annotations
 
 import itertools
+from collections.abc import Iterable
 from functools import cache
 from typing import Any, NamedTuple
 
@@ -274,10 +275,10 @@ class Fit(NamedTuple):
         return int((np.abs(self.entries - PRINTED) <= 2 * DEVIATION)[:, columns].sum())
 
 
-def fits() -> list[Fit]:
-    """Every combination."""
+def fits(readings: Iterable[str] = CHAINS) -> list[Fit]:
+    """Every combination, of some readings of the chain."""
     found = []
-    for reading, start in itertools.product(CHAINS, STARTS):
+    for reading, start in itertools.product(readings, STARTS):
         each = []
         for p in (0.99, 0.8):
             late = [gaps(reading, p, start, d, 0.0) for d in DELAYS]
@@ -296,8 +297,8 @@ def tables(entries: np.ndarray, apart: float = 1e-5) -> int:
     return int(connected_components(coo_array((np.ones(len(near)), near.T), shape=(len(rows), len(rows))))[0])
 
 
-def main() -> None:
-    found = fits()
+def main(readings: Iterable[str] = CHAINS) -> None:
+    found = fits(readings)
     different = tables(np.array([fit.entries.reshape(-1) for fit in found]))
     nothing = sum(bool(np.abs(fit.entries).max() < 1e-6) for fit in found)
     best, most = min(fit.error() for fit in found), max(fit.close() for fit in found)

@@ -84,7 +84,7 @@ def check_learner(learner: Any, problem: ImpairedMDP | None = None) -> None:
             f"{name}: the policy of episode {k} is worth {one.values[k]:.10g}, more than the best executable one, {best:.10g}"
         )
     if has_hook(learner, "state"):
-        _check_checkpoint(learner, problem, best)
+        _check_checkpoint(learner, problem, one)
 
 
 def check_policy(policy: Policy, problem: ImpairedMDP) -> None:
@@ -160,28 +160,31 @@ def _check_one_policy(learner: Any, problem: ImpairedMDP) -> None:
             )
 
 
-def _check_checkpoint(learner: Any, problem: ImpairedMDP, best: float) -> None:
+def _check_checkpoint(learner: Any, problem: ImpairedMDP, whole: LearningRun) -> None:
     """Interrupted and continued is the same as never interrupted."""
 
-    def run(stop_after: int, path: Path | None) -> LearningRun:
+    def run(stop_after: int, path: Path, every: float) -> LearningRun:
         stopping: Any = _Stopping(copy.deepcopy(learner), stop_after)
         return learn(
-            problem, stopping, EPISODES, seed=3, best=best, checkpoint=path, checkpoint_every=0.0, progress=False
+            problem,
+            stopping,
+            EPISODES,
+            seed=3,
+            best=whole.best,
+            checkpoint=path,
+            checkpoint_every=every,
+            progress=False,
         )
 
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder) / "run.npz"
         try:
-            run(BEFORE_STOP, path)
+            run(BEFORE_STOP, path, 0.0)  # seconds: after each episode, so that the last one is in the file
         except KeyboardInterrupt as stop:
             if not hasattr(stop, "partial"):
                 raise
-        continued = run(EPISODES, path)
-    _check_same(
-        run(EPISODES, None),
-        continued,
-        f"{type(learner).__name__}: a run that continues from state() and restore() differs",
-    )
+        continued = run(EPISODES, path, 1e9)
+    _check_same(whole, continued, f"{type(learner).__name__}: a run that continues from state() and restore() differs")
 
 
 class _Stopping:

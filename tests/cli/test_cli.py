@@ -167,6 +167,7 @@ def test_debug_shows_the_error_itself(monkeypatch: pytest.MonkeyPatch) -> None:
         cli.main()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("workers", ["1", "2"])
 def test_ctrl_c_is_130_and_ends_every_seed(workers: str, tmp_path: Path) -> None:
     """One SIGINT, to the parent alone: no further seed is started, and no process stays behind."""

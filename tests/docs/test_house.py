@@ -54,7 +54,7 @@ def code_lines(function: ast.FunctionDef | ast.AsyncFunctionDef) -> int:
     """The lines of a function without its docstring, whose length follows from what it takes and returns."""
     lines = (function.end_lineno or 0) - function.lineno + 1
     text = function.body[0]
-    return lines - ((text.end_lineno or 0) - text.lineno + 1 if ast.get_docstring(function) else 0)
+    return lines - ((text.end_lineno or 0) - text.lineno + 1 if ast.get_docstring(function, clean=False) else 0)
 
 
 @cache

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import re
 import sys
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -48,6 +49,12 @@ LATER = (
 @pytest.fixture(scope="module")
 def refusals() -> dict[str, BaseException | None]:
     return {code: refusal_of(code) for code in ROWS}
+
+
+@pytest.fixture(scope="module")
+def met(refusals: dict[str, BaseException | None]) -> set[tuple[Path, int]]:
+    """The files and lines that refuse something on the page."""
+    return {place for error in refusals.values() for place in where_raised(error)}
 
 
 def test_every_line_of_the_tables_is_read() -> None:
@@ -92,10 +99,10 @@ FILES = sorted(file.relative_to(PACKAGE).as_posix() for file in PACKAGE.rglob("*
 
 
 @pytest.mark.parametrize("name", [name for name in FILES if not name.startswith(LATER)])
-def test_every_refusal_is_on_the_page(name: str, refusals: dict[str, BaseException | None]) -> None:
+def test_every_refusal_is_on_the_page(name: str, met: set[tuple[Path, int]]) -> None:
     file = PACKAGE / name
-    met = {line for error in refusals.values() for where, line in where_raised(error) if where == file}
-    missing = [f"{file}:{min(lines)}: {text}" for text, lines in raises_of(file).items() if not lines & met]
+    here = {line for where, line in met if where == file}
+    missing = [f"{file}:{min(lines)}: {text}" for text, lines in raises_of(file).items() if not lines & here]
     assert not missing, f"no line of {PAGE.name} leads to\n" + "\n".join(missing)
 
 

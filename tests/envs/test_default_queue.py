@@ -73,7 +73,7 @@ def test_the_law_of_the_age_is_that_of_the_wrapper(kind: str) -> None:
     channel, in_order = CHANNELS[kind]
     exact = law_of(channel, in_order=in_order)
     env = ImpairedObservation(TimeLimit(CountingEnv(99), STEPS), channel, in_order=in_order, queue=0)
-    n, times = repeats(300, 800), (1, 5, 13, STEPS)
+    n, times = repeats(200, 800), (1, 5, 13, STEPS)
     found: dict[int, Counter[int]] = {h: Counter() for h in times}
     for e in range(n):
         env.reset(seed=1 if e == 0 else None)

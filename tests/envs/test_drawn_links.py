@@ -13,8 +13,10 @@ from scipy.stats import chi2
 
 import oldlight as ol
 from counting_env import CountingEnv
+from fixed_model import Nearest
 from oldlight.envs import ImpairedObservation, ImpairedVectorObservation, LinkPerEpisode, learn_in, policy_of
 from oldlight.registry import channel_of
+from repeats import repeats
 
 
 class Fresh(gym.ObservationWrapper[Any, Any, Any]):
@@ -200,16 +202,6 @@ def test_the_classic_ids(name: str) -> None:
 # -- trained models ---------------------------------------------------------------------------------------------------
 
 
-class Nearest:
-    """A model that looks at the vector it is shown: a fixed function with a different answer nearly everywhere."""
-
-    def __init__(self, size: int, n: int) -> None:
-        self.weights = np.random.default_rng(0).normal(size=(size, n))
-
-    def predict(self, row: Any, deterministic: bool = True) -> tuple[Any, None]:
-        return np.array((row @ self.weights).argmax()), None
-
-
 @pytest.mark.parametrize("channel", ["constant:2", "geometric:0.6+cap:3", "constant:1+loss:0.3"])
 @pytest.mark.parametrize("actuation", [0, 1])
 def test_a_model_is_valued_as_it_plays(channel: str, actuation: int) -> None:
@@ -221,7 +213,7 @@ def test_a_model_is_valued_as_it_plays(channel: str, actuation: int) -> None:
     model = Nearest(env.observation_space.shape[0], problem.n_actions)
     policy = policy_of(model, env)
     value = ol.evaluate(problem, policy).value
-    n, earned = 1500, []
+    n, earned = repeats(500, 1500), []
     shown, _ = env.reset(seed=0)
     for _ in range(n):
         total, over = 0.0, False

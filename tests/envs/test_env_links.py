@@ -25,7 +25,7 @@ def age(shown: Any) -> int:
 
 @pytest.mark.parametrize("channel", BY_NODES, ids=names)
 def test_ages_in_the_vector_environment(channel: Any) -> None:
-    n = 4000
+    n = repeats(1500, 4000)
     envs = TabularVectorEnv(guessing(), num_envs=n, channel=channel)
     shown, _ = envs.reset(seed=11)
     ages = []

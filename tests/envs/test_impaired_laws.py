@@ -115,8 +115,9 @@ def test_bursts_follow_the_link() -> None:
     before, after = gone[:-1], gone[1:]
     assert stats.binomtest(int((~before & after).sum()), int((~before).sum()), 0.1).pvalue > 1e-4
     assert stats.binomtest(int((before & ~after).sum()), int(before.sum()), 0.4).pvalue > 1e-4
-    first = sum(int(lost(ol.BurstyLoss(0.1, 0.4), s, 1)[0]) for s in range(1000))
-    assert stats.binomtest(first, 1000, 0.2).pvalue > 1e-4
+    n = repeats(300, 1000)
+    first = sum(int(lost(ol.BurstyLoss(0.1, 0.4), s, 1)[0]) for s in range(n))
+    assert stats.binomtest(first, n, 0.2).pvalue > 1e-4
     half = lost(ol.BurstyLoss(0.2, 0.3, seen_good=0.9, seen_bad=0.25), 6)
     assert (
         stats.binomtest(int(half.sum()), len(half), 0.6 * 0.1 + 0.4 * 0.75).pvalue > 1e-6
@@ -160,7 +161,7 @@ def test_agrees_with_the_compiled_simulator_and_the_exact_law(kind: str) -> None
     ahead = how.get("actuation", 0)
     problem = ol.ImpairedMDP(mdp, channel, **how)
     env = ImpairedObservation(gym.make("oldlight/Tabular-v0", mdp=mdp, disable_env_checker=True), channel, **how)
-    n, luck = repeats(1000, 2500), np.random.default_rng(1)
+    n, luck = repeats(600, 2500), np.random.default_rng(1)
     patterns, returns = [], np.zeros(n)
     for e in range(n):
         env.reset(seed=0 if e == 0 else None)
@@ -173,7 +174,7 @@ def test_agrees_with_the_compiled_simulator_and_the_exact_law(kind: str) -> None
     def half(_: Any) -> Any:
         return [0.5, 0.5]
 
-    played = ol.simulate(problem, ol.FunctionPolicy(half, 2), 20_000, seed=1, record=True)
+    played = ol.simulate(problem, ol.FunctionPolicy(half, 2), repeats(8_000, 20_000), seed=1, record=True)
     assert played.arrivals is not None
     theirs = Counter(tuple(int(min(t - ahead, 4)) if t >= 0 else -1 for t in row) for row in played.arrivals)
     P, R, rho = arrays(mdp)

@@ -13,7 +13,9 @@ from scipy import sparse
 
 import oldlight as ol
 from oldlight.learners.run_memory import run_bytes
+from oldlight.planning import evaluation
 from oldlight.simulation.simulated_bytes import simulated_bytes
+from repeats import repeats
 
 LEARNERS = ["DelayedUCBVI", "PosteriorSampling", "AugmentedUCBVI", "AugmentedQLearning", "MemorylessQLearning"]
 LEARNERS += ["MemorylessUCBVI"]
@@ -80,12 +82,14 @@ def test_what_is_too_large_is_refused_before_anything_is_made() -> None:
         ol.solve(ol.ImpairedMDP(ol.instances.sensing_chain(0.8, horizon=10**6), ol.GeometricDelay(0.5)))
 
 
-def test_a_policy_that_would_be_asked_too_often_is_sampled_with_fewer_episodes() -> None:
+def test_a_policy_that_would_be_asked_too_often_is_sampled_with_fewer_episodes(monkeypatch: pytest.MonkeyPatch) -> None:
+    assert evaluation.QUESTIONS == 250_000
+    monkeypatch.setattr(evaluation, "QUESTIONS", repeats(75_000, 250_000))
     mdp = ol.instances.sensing_chain(0.8, n_states=4, n_actions=2, horizon=60)
     problem = ol.ImpairedMDP(mdp, ol.ConstantDelay(30), start="warm")
     right = ol.FunctionPolicy(lambda info: 0, 2)
     found = ol.evaluate(problem, right, episodes=None)
-    assert (found.method, found.size) == ("play", 4166)  # a quarter of a million questions, 60 in each episode
+    assert (found.method, found.size) == ("play", evaluation.QUESTIONS // 60)  # 60 questions in each episode
     exact = np.mean([float(ol.evaluate(ol.ImpairedMDP(mdp.replace(initial=problem.state_at_zero), "none"), right))])
     assert abs(found.value - exact) < 4 * found.half_width / 1.96
 

@@ -15,6 +15,7 @@ from scipy.stats import chi2
 import oldlight as ol
 from oldlight.model.information import Information, Layout, check, decode, encode
 from oracle import random_instance, random_pmf
+from repeats import repeats
 
 
 def make(
@@ -201,7 +202,7 @@ def test_every_state_of_play_is_possible_and_in_the_table(problem: Any) -> None:
 @every
 def test_belief_is_the_frequency_of_the_hidden_state(problem: Any) -> None:
     """χ² over all information states met, each with its own belief."""
-    played = ol.simulate(problem, undecided(problem.n_actions), 6000, seed=11, record=True)
+    played = ol.simulate(problem, undecided(problem.n_actions), repeats(2000, 6000), seed=11, record=True)
     counts: dict[Information, Counter[int]] = defaultdict(Counter)
     for info, state in reconstructed(problem, played):
         counts[info][state] += 1

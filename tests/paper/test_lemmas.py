@@ -25,6 +25,7 @@ from oldlight.paper import (
 from oldlight.paper.concentration import lower_tail, upper_tail
 from oldlight.paper.counterexamples import one_state
 from oldlight.paper.lemmas import gap_probability, hidden_only, run_probability
+from repeats import repeats
 
 
 @pytest.mark.parametrize(("k", "q", "theta"), list(itertools.product([1, 2, 3, 6, 9], [1, 2, 4], [0.1, 0.5, 0.8])))
@@ -78,7 +79,7 @@ def test_event_no_long_run(rng: np.random.Generator) -> None:
 
 def test_event_no_long_run_by_simulation() -> None:
     """P(E_m) for one episode against how long an agent behind a lossy link has seen nothing."""
-    H, m, lam, n = 8, 1, 0.7, 40_000
+    H, m, lam, n = 8, 1, 0.7, repeats(12_000, 40_000)
     played = ol.simulate(one_state(1, H, lam), ol.FunctionPolicy(lambda _: 0, 1), n, seed=3, record=True)
     assert played.arrivals is not None
     lost = played.arrivals < 0

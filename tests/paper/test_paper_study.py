@@ -30,7 +30,9 @@ from oldlight.report.study_page import study_page
 from oldlight.studies import Result, load_study, results, run_study, runner, store
 from oldlight.studies.result import pack
 from oldlight.studies.work import PackedJob, RunSettings, perform
+from repeats import repeats
 
+EPISODES = repeats(12, 40)
 EXACT = {  # ×10⁴, constant delay 1..4
     "sensing chain, p = 0.99": (75.0, 208.9, 384.3, 585.4),
     "sensing chain, p = 0.8": (1085.6, 2917.9, 4955.8, 7011.5),
@@ -41,7 +43,7 @@ EXACT = {  # ×10⁴, constant delay 1..4
 def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     def make(place: Path) -> None:
         with mock.patch.object(runner, "_engine", inline_engine):
-            now = run_study(load_study(paper_study(quick=True, episodes=40)), place, progress=False)
+            now = run_study(load_study(paper_study(quick=True, episodes=EPISODES)), place, progress=False)
         assert now.complete, str(now)
 
     return made_once(tmp_path_factory, "paper", make)
@@ -107,11 +109,11 @@ def test_the_page(folder: Path, found: list[Result], page: Path) -> None:
     c = {r.settings["learner"]["constants"]["c"] for r in found if r.block == "figure"}
     assert len(c) == 1
     for said in (
-        f"here K = 40 episodes, 3 seeds, and c = {c.pop():g}, chosen on other processes, behind constant and stochastic delays",
+        f"here K = {EPISODES} episodes, 3 seeds, and c = {c.pop():g}, chosen on other processes, behind constant and stochastic delays",
         "Learning to Act with Delayed and Missing State Observations",
         'href="https://arxiv.org/abs/2306.01243"',
         'href="https://arxiv.org/abs/2603.03480"',
-        "K = 40 episodes, 2 seeds. The default constants, c: Algorithm 2 (bonus oracle) ",
+        f"K = {EPISODES} episodes, 2 seeds. The default constants, c: Algorithm 2 (bonus oracle) ",
         f"oldlight paper --quick --out {folder}\noldlight report {folder}",
         "cannot come from the stated process",
         "2917.9",

@@ -13,6 +13,7 @@ from conftest import arrays, information_of, random_mdp
 from oldlight.model.policies import blackout_of, tabulate
 from oracle import policy_value, random_law
 from played import cases, random_policy
+from repeats import repeats
 
 
 @pytest.mark.parametrize("seed", range(20))
@@ -70,7 +71,7 @@ def test_belief_policy_is_the_same_whatever_the_queue_looks_like() -> None:
     value = ol.evaluate(problem, policy)
     assert value.exact
     assert float(value) < ol.solve(problem).value
-    played = ol.simulate(problem, policy, 20_000, seed=0)
+    played = ol.simulate(problem, policy, repeats(6_000, 20_000), seed=0)
     assert abs(played.mean - float(value)) < 4 * played.half_width / 1.96
 
 
@@ -124,7 +125,7 @@ def test_gap_terms_are_measures_and_agree_with_enumeration(seed: int) -> None:
     for h in range(H):
         assert sum(terms.full[h].values()) == pytest.approx(1.0, abs=1e-12)
         assert sum(terms.executable[h].values()) == pytest.approx(1.0, abs=1e-12)
-        played = ol.simulate(problem, gap.full_policy, 30_000, seed=seed, record=True)
+    played = ol.simulate(problem, gap.full_policy, repeats(10_000, 30_000), seed=seed, record=True)
     assert played.states is not None
     assert played.actions is not None
     assert played.arrivals is not None

@@ -48,7 +48,7 @@ def test_a_delay_of_fifteen_has_both_bounds() -> None:
     assert 0 < ladder.lower <= ladder.value < ladder.upper < 12
     assert not ladder.exact
     assert ladder.depth is not None
-    played = ol.simulate(ladder.problem, ladder.policy, 4_000, seed=9)
+    played = ol.simulate(ladder.problem, ladder.policy, repeats(1_000, 4_000), seed=9)
     assert abs(played.mean - ladder.value) < 4 * played.half_width / 1.96
 
 

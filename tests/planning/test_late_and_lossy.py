@@ -13,6 +13,7 @@ from oldlight.model.information import beginnings, moves
 from oldlight.planning import evaluation
 from oracle import arrival_law, optimal_value, policy_value, random_law, return_law
 from played import chi_square, nearest, random_policy
+from repeats import repeats
 from test_optimal_values import mdp_of
 
 TOLERANCE = 1e-10
@@ -22,7 +23,7 @@ def constant(d: int) -> np.ndarray:
     return np.eye(d + 1)[d]
 
 
-@pytest.mark.parametrize("seed", range(100))
+@pytest.mark.parametrize("seed", range(repeats(50, 100)))
 def test_late_and_lossy_against_histories(seed: int) -> None:
     rng = np.random.default_rng([seed, 41])
     mdp = mdp_of(rng)
@@ -38,7 +39,7 @@ def test_late_and_lossy_against_histories(seed: int) -> None:
         assert abs(ol.solve(ol.ImpairedMDP(mdp, ol.Lossy(ol.ConstantDelay(d), rate=0.0))).value - late) < TOLERANCE
 
 
-@pytest.mark.parametrize("seed", range(100))
+@pytest.mark.parametrize("seed", range(repeats(50, 100)))
 def test_late_actions_against_histories(seed: int) -> None:
     rng = np.random.default_rng([seed, 42])
     mdp = mdp_of(rng)
@@ -121,7 +122,7 @@ def test_simulated_for_every_delay_law(seed: int) -> None:
         mdp, ol.Lossy(ol.StochasticDelay(inter, first=first), seen=seen), actuation=k, pending=(1,) * k
     )
     policy = random_policy(problem, seed)
-    found = ol.simulate(problem, policy, 30_000, seed=seed, record=True)
+    found = ol.simulate(problem, policy, repeats(10_000, 30_000), seed=seed, record=True)
     assert found.arrivals is not None
     P, R, rho = arrays(mdp)
 

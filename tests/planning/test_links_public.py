@@ -15,6 +15,7 @@ from oldlight.planning import heuristics
 from oldlight.planning.link_plan import LinkPlan
 from oldlight.planning.link_solution import QValues
 from oldlight.planning.link_walk import reached
+from repeats import repeats
 
 TOLERANCE = 1e-10
 LINKS = {
@@ -78,7 +79,7 @@ def test_packets_with_one_delay_are_a_constant_delay(d: int, late: int) -> None:
     assert abs(ol.solve(old).value - ol.solve(new).value) < TOLERANCE
     for make in (heuristics.most_likely, heuristics.memoryless, heuristics.open_loop, heuristics.full_information):
         assert abs(float(ol.evaluate(old, make(old))) - float(ol.evaluate(new, make(new)))) < TOLERANCE  # type: ignore[operator]
-        one, two = (ol.simulate(x, make(x), 5000, seed=3, record=True) for x in (old, new))  # type: ignore[operator]
+        one, two = (ol.simulate(x, make(x), repeats(1500, 5000), seed=3, record=True) for x in (old, new))  # type: ignore[operator]
         assert np.array_equal(one.states, two.states)  # type: ignore[arg-type]
         assert np.array_equal(one.actions, two.actions)  # type: ignore[arg-type]
         assert np.array_equal(one.ages, two.ages)
@@ -135,7 +136,7 @@ def test_a_start_that_is_certain(channel: Any, seeds: Any) -> None:
 @pytest.mark.parametrize("channel", LINKS.values(), ids=LINKS)
 def test_played_episodes_follow_the_exact_law(channel: Any) -> None:
     """What is known at times 2 and 4, and the mean return: χ² below its 1 − 1e-6 quantile, and within 5 standard errors."""
-    problem, n = ol.ImpairedMDP(process(6), channel), 20_000
+    problem, n = ol.ImpairedMDP(process(6), channel), repeats(6_000, 20_000)
     policy = ol.FunctionPolicy(lambda info: [0.3, 0.7] if info.h % 2 else [0.6, 0.4], 2)
     by_nodes = ol.solve(problem).policy
     for chosen in (by_nodes,) if problem.has_delay_law else (by_nodes, policy):

@@ -23,7 +23,7 @@ def mdp_of(rng: np.random.Generator) -> ol.TabularMDP:
     return random_mdp(rng, S, A, H, stationary=bool(rng.integers(2)), sparse=bool(rng.integers(2)))
 
 
-@pytest.mark.parametrize("seed", range(60))
+@pytest.mark.parametrize("seed", range(repeats(30, 60)))
 @pytest.mark.parametrize("kind", ["constant", "iid", "state_action"])
 def test_delay_cold_start(seed: int, kind: str) -> None:
     rng = np.random.default_rng([seed, len(kind)])
@@ -51,7 +51,7 @@ def test_random_delay_warm_start(seed: int) -> None:
     assert abs(value - optimal_value(*arrays(mdp), inter=inter, warm_delay=0)) < TOLERANCE
 
 
-@pytest.mark.parametrize("seed", range(100))
+@pytest.mark.parametrize("seed", range(repeats(50, 100)))
 def test_loss(seed: int) -> None:
     rng = np.random.default_rng([seed, 3])
     mdp = mdp_of(rng)
@@ -67,7 +67,7 @@ def test_loss(seed: int) -> None:
     assert abs(solution.value - expected) < TOLERANCE
 
 
-@pytest.mark.parametrize("seed", range(40))
+@pytest.mark.parametrize("seed", range(repeats(20, 40)))
 @pytest.mark.parametrize("tolerance", [0.01, 0.3])
 def test_loss_with_tolerance_is_certified(seed: int, tolerance: float) -> None:
     rng = np.random.default_rng([seed, 4])

@@ -27,6 +27,7 @@ from oldlight.report.charts import (
 )
 from oldlight.report.draw_matplotlib import inline_svg, picture, to_matplotlib
 from oldlight.report.draw_plotly import shared, spec
+from repeats import is_thorough
 
 ODD = "<b>a</b> & $x^2$ %{y} </script>"
 
@@ -310,7 +311,7 @@ def test_labels_are_plain_text_in_both() -> None:
     assert texts.count(ODD) == 4  # title, two axes, legend
 
 
-@pytest.mark.parametrize("name", some_charts())
+@pytest.mark.parametrize("name", some_charts() if is_thorough() else ["logs", "panels"])  # panels: all of them
 def test_pictures_have_letters_and_are_the_same_every_time(name: str) -> None:
     chart = some_charts()[name]
     svg, pdf = (picture(to_matplotlib(chart), kind, name) for kind in ("svg", "pdf"))

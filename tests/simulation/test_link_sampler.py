@@ -14,6 +14,7 @@ from oldlight.model.channels.automaton import NOTHING_NEWER
 from oldlight.model.channels.messages import arrivals_of
 from oldlight.model.link_information import NodeFollower
 from oldlight.simulation.link_sampler import ByAutomaton, LinkSampler, ManyLinks
+from repeats import repeats
 
 
 class EverySecond(Channel):
@@ -112,7 +113,7 @@ def test_a_link_of_one_s_own_has_no_end() -> None:
 def test_a_simulated_plan_earns_its_value(channel: Any, actuation: int) -> None:
     problem = ol.ImpairedMDP(guessing(), channel, actuation=actuation, pending=[1] * actuation)
     solution = ol.solve(problem)
-    played = ol.simulate(problem, solution.policy, 20_000, seed=len(repr(channel)) + actuation)
+    played = ol.simulate(problem, solution.policy, repeats(6_000, 20_000), seed=len(repr(channel)) + actuation)
     assert abs(played.mean - solution.value) < 4.2 * played.half_width / 1.96
 
 

@@ -11,8 +11,9 @@ import oldlight as ol
 from conftest import arrays, information_of
 from oracle import arrival_law, return_law
 from played import cases, chi_square, nearest, random_policy
+from repeats import repeats
 
-EPISODES = 40_000
+EPISODES = repeats(12_000, 40_000)
 
 
 @pytest.mark.parametrize("seed", range(10))

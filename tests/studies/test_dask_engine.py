@@ -18,6 +18,7 @@ import oldlight as ol
 from oldlight.studies import Progress, cluster, load_study, numbers, results, run_study, status
 from oldlight.studies.result import unpack
 from oldlight.studies.work import PackedJob, RunSettings, perform
+from repeats import repeats
 
 distributed = pytest.importorskip("distributed", reason="the dask engine is optional")
 
@@ -25,7 +26,7 @@ KEYS: dict[str, Any] = {
     "name": "on a cluster",
     "seed": 5,
     "seeds": 2,
-    "episodes": 5000,
+    "episodes": repeats(1500, 5000),
     "every": 100,
     "start": "warm",
     "checkpoint_every": 0.2,

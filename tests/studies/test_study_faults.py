@@ -1,4 +1,4 @@
-"""Studies under faults: kill −9 at ten random moments, Ctrl-C, a full disk, a read-only folder.
+"""Studies under faults: kill −9 at random moments, Ctrl-C, a full disk, a read-only folder.
 
 What must hold each time: the final numbers are those of an undisturbed run, earlier results stay, and nobody is left running.
 """
@@ -30,10 +30,10 @@ KEYS: dict[str, Any] = {
     "name": "to be killed",
     "seed": 8,
     "seeds": 2,
-    "episodes": 6000,
+    "episodes": repeats(1500, 6000),
     "every": 100,
     "start": "warm",
-    "checkpoint_every": 0.05,
+    "checkpoint_every": 0.02,
     "instances": [{"name": "sensing_chain", "p": 0.8, "n_states": 4, "n_actions": 2, "horizon": 5, "label": "small"}],
     "channels": ["constant:0", "constant:1"],
     "learners": ["MemorylessQLearning", {"name": "MemorylessQLearning", "pooled": True}],  # quick to start
@@ -158,10 +158,10 @@ def test_kill_nine_at_random_moments(tmp_path: Path) -> None:
     before = traces(folder)
     if wait_for(lambda: traces(folder) - before and status(folder).running, process):
         os.killpg(process.pid, signal.SIGINT)
-        assert process.wait(timeout=60) == -signal.SIGINT
-        state = status(folder)
+        ended, state = process.wait(timeout=60), status(folder)
         assert not state.running
         assert state.stopped or state.complete
+        assert ended == -signal.SIGINT or (ended == 0 and state.complete)  # its last job may be done before it hears
     state = run_study(load_study(KEYS), folder, workers=2, progress=False)
     assert state.complete
     assert numbers(folder) == expected

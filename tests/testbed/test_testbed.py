@@ -29,6 +29,7 @@ from oldlight.testbed.processes import IN_STEP, Plant
 from oldlight.testbed.testbed import TestbedResult, _run, relay_of, run_testbed
 from oldlight.testbed.wire import PLANT, Delays, Port, Recorded, Setup, Stopped, Watchdog
 from oldlight.traces import Trace
+from repeats import repeats
 
 NAN = float("nan")
 
@@ -93,18 +94,19 @@ KINDS = ["warm", "per state and action", "loss", "late, lossy, actions late"]
 def test_the_return_is_what_evaluate_predicts(kind: str) -> None:
     problem = problem_of(kind)
     policy = ol.solve(problem).policy
-    result = run_testbed(problem, policy, episodes=250, seed=5)
+    n = repeats(80, 250)
+    result = run_testbed(problem, policy, episodes=n, seed=5)
     assert isinstance(result, TestbedResult)
     assert result.predicted.value == float(ol.evaluate(problem, policy))
     error = result.half_width / 1.959963984540054
     assert abs(result.mean - result.predicted.value) <= 3.3 * error
     assert result.agrees == (abs(result.mean - result.predicted.value) <= result.half_width + 1e-9)
-    assert result.returns.tolist() == without_a_network(setup_for(problem, 250)).tolist()
+    assert result.returns.tolist() == without_a_network(setup_for(problem, n)).tolist()
     counts, report = result.counts, result.report
-    assert counts["observations"] == 250 * (problem.horizon + problem.warmup - problem.actuation)
+    assert counts["observations"] == n * (problem.horizon + problem.warmup - problem.actuation)
     assert report["observations"] + counts["dropped"] <= counts["observations"]
     assert report["observations"] + report["duplicates"] == counts["forwarded"]
-    assert report["ticks"] == 250 * (problem.horizon - problem.actuation)
+    assert report["ticks"] == n * (problem.horizon - problem.actuation)
     assert report["nearest_wait"] == report["counted_along"] == report["held_back"] == report["refused"] == 0
     assert (counts["dropped"] > 0) == (not problem.has_delay_law or problem.loss is not None)
     assert result.disturbed == 0
@@ -189,9 +191,10 @@ def test_a_recorded_trace() -> None:
     channel = trace.channel()
     assert channel == ol.Lossy(ol.ConstantDelay(3), rate=float(trace.lost.mean())).with_period(20)
     problem = ol.ImpairedMDP(random_mdp(rng, 3, 2, 6), channel)
-    result = run_testbed(problem, ol.solve(problem).policy, episodes=250, link=trace, seed=1)
+    n = repeats(80, 250)
+    result = run_testbed(problem, ol.solve(problem).policy, episodes=n, link=trace, seed=1)
     assert abs(result.mean - result.predicted.value) <= 3.3 * result.half_width / 1.96
-    assert result.counts["dropped"] == pytest.approx(0.2 * 1500, abs=4 * np.sqrt(0.16 * 1500))
+    assert result.counts["dropped"] == pytest.approx(0.2 * 6 * n, abs=4 * np.sqrt(0.16 * 6 * n))
     assert result.report["counted_along"] == 0
     assert "behind link.csv" in str(result)
     assert f"(exact) behind the planned link, {channel!r}" in str(result)

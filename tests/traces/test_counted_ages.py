@@ -21,6 +21,7 @@ from oldlight.traces.candidates import (
 )
 from oldlight.traces.counted import AgeCounts, kernel_of, transitions
 from oldlight.traces.ticks import NEVER, PHASES, ages_of, runs_of
+from repeats import repeats
 from trace_cases import NAN
 
 
@@ -238,7 +239,7 @@ def test_models_are_compared_by_what_their_plans_earn() -> None:
     trace = Trace(np.where(bad, NAN, 5.0), sent_ms=20.0 * np.arange(10_000), source="link")
     mdp = ol.instances.sensing_chain(0.8, n_states=6).replace(horizon=15)
     found = compare_models(
-        trace, mdp, period_ms=20, models=["packets", "deadlines", "QMDP"], episodes=2000, per_tick=True
+        trace, mdp, period_ms=20, models=["packets", "deadlines", "QMDP"], episodes=repeats(1000, 2000), per_tick=True
     )
     assert found["age chain"].verdict == "holds"
     assert found["packets"].predicted > found["packets"].earned.value + found["packets"].earned.half_width

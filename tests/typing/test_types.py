@@ -56,6 +56,7 @@ ol.GeometricDelay(0.5, first="x")  # error: arg-type
 """
 
 
+@pytest.mark.slow  # where .mypy_cache is empty
 def test_mistakes_are_errors_and_right_code_is_not(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("MYPYPATH", str(Path(ol.__file__).parents[1]))  # the oldlight of this test
     file = tmp_path / "snippet.py"

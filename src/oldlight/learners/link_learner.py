@@ -130,7 +130,7 @@ class LinkLearner(Learner):
         self.setting, self.rng = setting, rng
         self.counts = LinkCounts(setting, self.pooled)
         nodes = needs_nodes(setting.channel, self.law)
-        room = search_room(setting_tables(setting, self.pooled is True))
+        room = search_room(setting_tables(setting, self.pooled is True)) if nodes else None
         self.planner = LearntPlan(setting, self.law, self.tolerance, room) if nodes else None
         self.table = None if nodes else LearntTable(setting, int(adds_state(self.optimism)))
         self.ages = AgeCounts(self.planner.automaton) if self.planner is not None and self.law == "estimated" else None

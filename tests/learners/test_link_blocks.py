@@ -46,11 +46,12 @@ PROBLEMS = {
     "another law at every step": ol.ImpairedMDP(changing(), "constant:1"),
 }
 OPTIONS: dict[str, dict[str, Any]] = {
-    "default": {"optimism": "best", "visits": 0.15, "pooled": "auto"},
-    "a plan after every episode": {"optimism": "best", "visits": 0.15, "pooled": "auto", "planning": "full"},
+    "default": {"optimism": "best", "visits": "learnt", "sharpness": 10.0, "pooled": "auto"},
+    "best, given visits": {"optimism": "best", "visits": 0.15, "sharpness": 3.0, "pooled": "auto"},
     "prior": {},
+    "prior, visits learnt": {"visits": "learnt"},
     "bernstein, rewards estimated": {"optimism": "bernstein", "rewards": "estimated", "pooled": "auto"},
-    "hoeffding": {"optimism": "hoeffding", "planning": "full"},
+    "hoeffding": {"optimism": "hoeffding"},
     "posterior": {"optimism": "posterior", "pooled": "auto"},
     "posterior, three draws, rewards estimated": {"optimism": "posterior", "draws": 3, "rewards": "estimated"},
     "best, rewards estimated": {"optimism": "best", "rewards": "estimated"},

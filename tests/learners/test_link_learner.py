@@ -226,7 +226,7 @@ def test_pairs_are_split_when_their_steps_differ() -> None:
                 seen[s] += 1
         return p
 
-    by_hand = np.prod([mixture(n) for n in number[:, 0, 0]]) / (0.5**4 * 0.5**4)
+    by_hand = np.prod([mixture(n) for n in number[:, 0, 0]]) / mixture(number[:, 0, 0].sum(axis=0))
     assert log_evidence(number)[0, 0] == pytest.approx(np.log(by_hand), abs=1e-12)
 
 
@@ -234,9 +234,12 @@ def test_a_sequential_test_seldom_splits_what_is_one_law_and_soon_what_is_not() 
     from oldlight.learners.link_counts import LinkCounts
 
     rng, same, other = np.random.default_rng(1), 0, 0
+    P = rng.dirichlet(np.ones(3), size=(H, 3, 3))
+    mdp = process().replace(transitions=P)
+    by_step = Setting.of(ol.ImpairedMDP(mdp, "none"), 100, 0.1, None)
     for _ in range(40):
         for p, changes in ((np.full(H, 0.4), False), (np.array([0.1, 0.9, 0.1, 0.9]), True)):
-            counts = LinkCounts(setting(), "auto")
+            counts = LinkCounts(by_step, "auto")
             for _ in range(60):
                 s = (rng.random(H) < p).astype(float)
                 counts.number[np.arange(H), 0, 0, s.astype(int)] += 1
@@ -247,6 +250,15 @@ def test_a_sequential_test_seldom_splits_what_is_one_law_and_soon_what_is_not() 
                 same += bool(counts.split.any())
     assert same <= 4  # each run with probability 0.1/9 at most
     assert other == 40
+
+
+def test_nothing_is_split_where_one_law_is_promised() -> None:
+    from oldlight.learners.link_counts import LinkCounts
+
+    counts = LinkCounts(setting(), "auto")
+    counts.number[0, 0, 0, 0] = counts.number[1, 0, 0, 1] = 100.0
+    assert not counts.test(0.1)
+    assert not counts.split.any()
 
 
 def test_auto_is_pooled_until_it_splits() -> None:
@@ -274,6 +286,7 @@ def test_auto_is_pooled_until_it_splits() -> None:
         ({"pooled": "sometimes"}, 'expected True, False or "auto"'),
         ({"hidden_steps": 1}, "hidden_steps"),
         ({"visits": 0.0}, "visits"),
+        ({"visits": "many"}, "visits"),
     ],
 )
 def test_wrong_options_are_refused(options: dict[str, Any], match: str) -> None:

@@ -75,32 +75,30 @@ def by_step(counts, out):
 
 
 @compiled
-def _x_log_x(x):
-    return x * math.log(x) if x > 0.0 else 0.0
-
-
-@compiled
-def log_evidence(number):
-    """The logarithm of the ratio of `oldlight.learners.link_counts` for one pair, from its counts [t, s2]."""
-    H, S = number.shape
-    alone = math.lgamma(1.0 / S)
-    found, total = 0.0, 0.0
-    for t in range(H):
+def _log_mixture(number, rows):
+    """Σ over the given rows of number[row, s] of the log-probability of these draws, in order, under a law from a Dirichlet with parameters 1/S."""
+    S = number.shape[1]
+    alone, found = math.lgamma(1.0 / S), 0.0
+    for row in range(rows):
         n = 0.0
         for s in range(S):
-            x = number[t, s]
+            x = number[row, s]
             if x > 0.0:
                 n += x
                 found += math.lgamma(x + 1.0 / S) - alone
         if n > 0.0:
             found -= math.lgamma(n + 1.0)
-        total += n
-    for s in range(S):
-        together = 0.0
-        for t in range(H):
-            together += number[t, s]
-        found -= _x_log_x(together)
-    return found + _x_log_x(total)
+    return found
+
+
+@compiled
+def log_evidence(number):
+    """The logarithm of the ratio of `oldlight.learners.link_counts` for one pair, from its counts [t, s2]."""
+    together = np.zeros((1, number.shape[1]))
+    for t in range(len(number)):
+        for s in range(number.shape[1]):
+            together[0, s] += number[t, s]
+    return _log_mixture(number, len(number)) - _log_mixture(together, 1)
 
 
 @compiled

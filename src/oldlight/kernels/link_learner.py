@@ -15,6 +15,7 @@ from oldlight.kernels.optimistic_model import BEST, POSTERIOR, PRIOR, break_ties
 from oldlight.kernels.optimistic_tables import start_value
 
 SELDOM = 50  # at most so many plans while the number of episodes grows by a factor e
+REWARD_VISITS = 0.15  # pseudo-visits of estimated rewards where those of the transitions are learnt
 
 
 class Learnt(NamedTuple):
@@ -24,7 +25,6 @@ class Learnt(NamedTuple):
     how: Any  # `kernels.optimistic_model.How`
     known: np.ndarray  # rewards [t, s, a]; empty where they are estimated
     level: float  # of the test of shared counts
-    always: bool  # is there a plan after every episode?
     now: np.ndarray  # [t, s, a, s2]: the counts that the estimates are made of
     rewards: np.ndarray  # [t, s, a]: known or estimated
     planned: np.ndarray  # [t, s, a]: how often each pair had been counted at the last plan
@@ -39,9 +39,6 @@ class Learnt(NamedTuple):
 def due(learnt):
     """Is it time to plan?"""
     k, last = learnt.counts.episodes[0], learnt.planned_at[0]
-    if learnt.always:
-        test(learnt.counts, learnt.level)
-        return True
     if k < last + 1 + last // SELDOM:
         return False
     if test(learnt.counts, learnt.level):
@@ -65,6 +62,7 @@ def due(learnt):
 def estimate_rewards(counts, how, known, out):
     """r̂ with its optimism, [t, s, a]; known rewards as they are."""
     H, S, A = out.shape
+    visits = how.visits if how.visits > 0.0 else REWARD_VISITS
     for t in range(H):
         for s in range(S):
             for a in range(A):
@@ -74,7 +72,7 @@ def estimate_rewards(counts, how, known, out):
                 N = counts.paid_times[t, s, a]
                 mean = counts.paid[t, s, a] / N if N > 0.0 else 1.0
                 if how.kind in (PRIOR, BEST):
-                    mean += how.visits / (N + how.visits) * (1.0 - mean)
+                    mean += visits / (N + visits) * (1.0 - mean)
                 elif how.kind != POSTERIOR:
                     mean += how.c * np.sqrt(how.log_term / max(N, 1.0))
                 out[t, s, a] = min(mean, 1.0)

@@ -11,6 +11,8 @@ import numpy as np
 from oldlight.kernels.cache import compiled
 
 PRIOR, BEST, BERNSTEIN, HOEFFDING, POSTERIOR = range(5)
+LEAST = 0.01  # pseudo-visits that are learnt
+HALVINGS = 14  # of the range of their logarithm
 NOISE = 1e-9  # of the rewards' size, to break ties at random
 
 
@@ -20,7 +22,7 @@ class How(NamedTuple):
     kind: int
     c: float
     log_term: float
-    visits: float
+    visits: float  # 0: learnt
     sharpness: float
     draws: int
     prior: float  # 0: 1/S
@@ -32,7 +34,8 @@ def make(number, rewards, how, rng, P, R):
     if how.kind == POSTERIOR:
         rows = drawn(number, rewards, how.prior if how.prior > 0.0 else 1.0 / number.shape[1], how.draws, rng, P)
     elif how.kind == BEST:
-        rows = towards_best(number, rewards, how.visits, how.sharpness, rng, P)
+        visits = how.visits if how.visits > 0.0 else pseudo_visits(number)
+        rows = towards_best(number, rewards, visits, how.sharpness, rng, P)
     else:
         rows = optimistic(number, rewards, how, P)
     H, S, A = rewards.shape
@@ -97,6 +100,7 @@ def optimistic(number, rewards, how, P):
     """ "prior", "hoeffding" and "bernstein"."""
     H, S, A = rewards.shape
     rows = 1 if how.kind == PRIOR and len(number) == 1 else H
+    visits = how.visits if how.visits > 0.0 else pseudo_visits(number)
     left, V, V_next = _most_left(rewards), np.zeros(S), np.zeros(S)
     for t in range(rows - 1, -1, -1):
         counted = number[min(t, len(number) - 1)]
@@ -106,7 +110,7 @@ def optimistic(number, rewards, how, P):
                 for s2 in range(S):
                     N += counted[s, a, s2]
                 if how.kind == PRIOR:
-                    share = how.visits / (N + how.visits)
+                    share = visits / (N + visits)
                 else:
                     mean, square = 0.0, 0.0
                     for s2 in range(S):
@@ -130,29 +134,62 @@ def optimistic(number, rewards, how, P):
 
 
 @compiled
+def pseudo_visits(number):
+    """n from how often a visit met a successor that was new to its pair; `oldlight.learners.optimistic_model` has the equation."""
+    T, S, A, _ = number.shape
+    visits, pairs, new = np.empty(T * S * A), 0, 1.0
+    for t in range(T):
+        for s in range(S):
+            for a in range(A):
+                N, met = 0.0, 0
+                for s2 in range(S):
+                    N += number[t, s, a, s2]
+                    met += number[t, s, a, s2] > 0.5
+                if N > 1.0:
+                    visits[pairs] = N
+                    pairs += 1
+                    new += max(met - 1, 0)
+    low, high = np.log(LEAST), np.log(2.0 * S)
+    for _ in range(HALVINGS):
+        n = np.exp((low + high) / 2)
+        expected = 2.0 * n / (n + 1.0)
+        for i in range(pairs):
+            expected += n * np.log((n + visits[i] - 0.5) / (n + 0.5))
+        if expected < new:
+            low = np.log(n)
+        else:
+            high = np.log(n)
+    return np.exp((low + high) / 2)
+
+
+@compiled
 def towards_best(number, rewards, visits, sharpness, rng, P):
     """ "best"."""
     H, S, A = rewards.shape
     T = len(number)
-    mass, tried = np.empty((T, S, A, S)), np.zeros((T, S, A), np.bool_)
+    rows, N = np.empty((T, S, A, S)), np.zeros((T, S, A))
     for t in range(T):
         for s in range(S):
             for a in range(A):
+                total = 0.0
                 for s2 in range(S):
-                    N = number[t, s, a, s2]
-                    tried[t, s, a] |= N > 0.0
-                    mass[t, s, a, s2] = rng.standard_gamma(sharpness * N) / sharpness if N > 0.0 else 0.0
+                    n = number[t, s, a, s2]
+                    N[t, s, a] += n
+                    rows[t, s, a, s2] = rng.standard_gamma(sharpness * n) if n > 0.0 else 0.0
+                    total += rows[t, s, a, s2]
+                for s2 in range(S):
+                    p = rows[t, s, a, s2] / total if total > 0.0 else number[t, s, a, s2] / max(N[t, s, a], 1e-300)
+                    rows[t, s, a, s2] = p
     V, V_next = np.zeros(S), np.zeros(S)
     for t in range(H - 1, -1, -1):
         i, best = min(t, T - 1), np.argmax(V_next)
         for s in range(S):
             for a in range(A):
-                total = visits
+                n = N[i, s, a]
+                share = visits / (n + visits) if n > 1e-9 else 1.0
                 for s2 in range(S):
-                    total += mass[i, s, a, s2]
-                for s2 in range(S):
-                    P[t, s, a, s2] = mass[i, s, a, s2] / total
-                P[t, s, a, best] = (mass[i, s, a, best] + visits) / total if tried[i, s, a] else 1.0
+                    P[t, s, a, s2] = (1.0 - share) * rows[i, s, a, s2]
+                P[t, s, a, best] += share
         _back_up(t, rewards, P, t, 0.0, V, V_next)
         V, V_next = V_next, V
     return H

@@ -14,8 +14,8 @@ from oldlight.learners.link_learner import LinkLearner
 
 def default(
     *,
-    visits: float = 0.15,
-    sharpness: float = 3.0,
+    visits: float | Literal["learnt"] = "learnt",
+    sharpness: float = 10.0,
     pooled: bool | Literal["auto"] = "auto",
     law: Literal["known", "estimated"] = "known",
     rewards: Literal["known", "estimated"] = "known",

@@ -63,14 +63,12 @@ class LinkLearner(Learner):
         What makes it explore (`oldlight.learners.optimistic_model`).
     c : float
         Constant of the two bonuses.
-    visits : float
-        Pseudo-visits n of "prior" and "best".
+    visits : float or "learnt"
+        Pseudo-visits n of "prior" and "best"; "learnt": from how often a visit met a successor that was new to its pair.
     sharpness : float
         κ of "best": how many times as many visits the draw pretends to have.
     draws : int
         Of "posterior": rows that are drawn for each pair; it takes the one that promises most.
-    planning : "doubling" or "full"
-        "full": behind a delay alone plan after every episode; behind other links, where a plan is a search, as "doubling" does.
     pooled : bool or "auto"
         Put the counts of all steps together (stationary processes); "auto": those of a pair until a sequential test says that its law changes with the
         step (`oldlight.learners.link_counts`).
@@ -97,10 +95,9 @@ class LinkLearner(Learner):
         *,
         optimism: Literal["prior", "best", "bernstein", "hoeffding", "posterior"] = "prior",
         c: float = 0.02,
-        visits: float = 1.0,
+        visits: float | Literal["learnt"] = 1.0,
         sharpness: float = 3.0,
         draws: int = 1,
-        planning: Literal["doubling", "full"] = "doubling",
         pooled: bool | Literal["auto"] = False,
         law: Literal["known", "estimated"] = "known",
         rewards: Literal["known", "estimated"] = "known",
@@ -108,16 +105,17 @@ class LinkLearner(Learner):
         tolerance: float = 1e-3,
     ) -> None:
         checks.one_of("optimism", optimism, KINDS)
-        checks.one_of("planning", planning, ("doubling", "full"))
         checks.one_of("law", law, ("known", "estimated"))
         checks.one_of("rewards", rewards, ("known", "estimated"))
         if pooled not in (True, False, "auto"):
             raise ValueError(f'pooled is {pooled!r}, expected True, False or "auto"')
         if hidden_steps:
             checks.whole("hidden_steps", hidden_steps, least=2)
-        self.optimism, self.c, self.visits = optimism, checks.positive("c", c), checks.positive("visits", visits)
+        self.optimism, self.c, self.visits = optimism, checks.positive("c", c), visits
+        if visits != "learnt":
+            self.visits = checks.positive("visits", visits)
         self.draws, self.pooled, self.law, self.rewards = checks.whole("draws", draws, least=1), pooled, law, rewards
-        self.planning, self.sharpness = planning, checks.positive("sharpness", sharpness)
+        self.sharpness = checks.positive("sharpness", sharpness)
         self.hidden_steps, self.tolerance = hidden_steps, checks.positive("tolerance", tolerance)
 
     def acts_on_nodes(self, problem: ImpairedMDP) -> bool:
@@ -196,12 +194,12 @@ class LinkLearner(Learner):
         from oldlight.kernels.link_learner import Learnt
 
         setting = self.setting
-        how = Optimism(self.optimism, self.c, setting.log_term, self.visits, self.sharpness, self.draws)
+        visits = 0.0 if self.visits == "learnt" else float(self.visits)
+        how = Optimism(self.optimism, self.c, setting.log_term, visits, self.sharpness, self.draws)
         known = setting.rewards if self.rewards == "known" else np.zeros((0, 0, 0))
-        always = self.planning == "full" and self.table is not None
         keep = np.zeros(0, dtype=np.int64) if self.table is None else self.table.keep
         return Learnt(
-            self.counts.arrays(), how.numbers(), known, float(setting.failure), always, self._now, self._rewards,
+            self.counts.arrays(), how.numbers(), known, float(setting.failure), self._now, self._rewards,
             self.planned, self.planned_at, self._transitions, keep,
         )  # fmt: skip
 

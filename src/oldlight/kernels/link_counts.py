@@ -7,7 +7,9 @@ import numpy as np
 
 from oldlight.kernels.cache import compiled
 
-APART, TOGETHER, AUTO = range(3)  # each step by itself, all steps together, together until the test says that they differ
+APART, TOGETHER, AUTO = range(
+    3
+)  # each step by itself, all steps together, together until the test says that they differ
 
 
 class LinkCounts(NamedTuple):

@@ -30,7 +30,9 @@ class Learnt(NamedTuple):
     planned: np.ndarray  # [t, s, a]: how often each pair had been counted at the last plan
     planned_at: np.ndarray  # [0]: after how many episodes that was; [1]: how many t of `planned` hold
     transitions: np.ndarray  # [t, s, a, s2] of the process that is planned for, with the state that was added
-    keep: np.ndarray  # [place]: where the places of the true problem's table stand in the planned one; empty: where they are
+    keep: (
+        np.ndarray
+    )  # [place]: where the places of the true problem's table stand in the planned one; empty: where they are
 
 
 @compiled
@@ -51,7 +53,7 @@ def due(learnt):
                 N = 0.0
                 for s2 in range(S):
                     N += learnt.now[t, s, a, s2]
-                if N >= 2.0 * max(learnt.planned[t, s, a], 0.5):
+                if 2.0 * max(learnt.planned[t, s, a], 0.5) <= N:
                     return True
     return False
 

@@ -97,7 +97,7 @@ def _share(how, N, mean, square, left):
 
 @compiled
 def optimistic(number, rewards, how, P):
-    """"prior", "hoeffding" and "bernstein"."""
+    """ "prior", "hoeffding" and "bernstein"."""
     H, S, A = rewards.shape
     rows = 1 if how.kind == PRIOR and len(number) == 1 else H
     visits = how.visits if how.visits > 0.0 else pseudo_visits(number)
@@ -164,7 +164,7 @@ def pseudo_visits(number):
 
 @compiled
 def towards_best(number, rewards, visits, sharpness, rng, P):
-    """"best"."""
+    """ "best"."""
     H, S, A = rewards.shape
     T = len(number)
     rows, N = np.empty((T, S, A, S)), np.zeros((T, S, A))
@@ -212,7 +212,7 @@ def _dirichlet(number, prior, rng, out):
 
 @compiled
 def drawn(number, rewards, prior, draws, rng, P):
-    """"posterior"."""
+    """ "posterior"."""
     H, S, A = rewards.shape
     T = len(number)
     if draws == 1:

@@ -56,7 +56,10 @@ class LinkCounts:
         self.hidden = np.zeros((1, S, A, S))  # expected transitions between observations several steps apart
         self.paid, self.paid_times = np.zeros((H, S, A)), np.zeros((H, S, A))
         self.split = np.full((S, A), pooled is False)
-        self._evidence, self._tested = np.zeros((S, A)), np.zeros((S, A))  # of each pair, and how often it was counted by then
+        self._evidence, self._tested = (
+            np.zeros((S, A)),
+            np.zeros((S, A)),
+        )  # of each pair, and how often it was counted by then
         self._done = np.zeros(1, dtype=np.int64)
 
     @property
@@ -72,7 +75,15 @@ class LinkCounts:
         if self.pooled == "auto" and not self.setting.stationary:
             how = kernels.AUTO
         return kernels.LinkCounts(
-            self.number, self.hidden, self.paid, self.paid_times, self.split, self._evidence, self._tested, self._done, how
+            self.number,
+            self.hidden,
+            self.paid,
+            self.paid_times,
+            self.split,
+            self._evidence,
+            self._tested,
+            self._done,
+            how,
         )
 
     def add(self, episode: Episode) -> None:

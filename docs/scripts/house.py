@@ -45,7 +45,8 @@ BY_FEATURE = """what serves only features that came after the packages
         planning/frontier.py planning/sensitivity.py traces/links_compared.py traces/channel_comparison.py cli/need.py cli/explorer.py explore/*
     practice: cli/grids.py envs/impaired_parts.py envs/action_link.py envs/late_part.py deep/grid_plan.py deep/forward_model.py deep/link_log.py
         envs/drawn_link.py envs/grid*.py envs/impaired_action.py envs/impaired_vector.py envs/link_statistics.py envs/model_policy.py model/channels/milliseconds.py
-    learning behind links, certificates, tidy tables: learners/default_learner.py learners/hidden_steps.py learners/learnt_plan.py learners/link_*.py
+    learning behind links, certificates, tidy tables: learners/default_learner.py learners/hidden_steps.py learners/learnt_*.py learners/link_*.py
+        kernels/link_counts.py kernels/link_learner.py kernels/optimistic_model.py
         learners/optimistic_model.py learners/stopping.py simulation/link_world.py studies/frames.py
     trust: own_code.py studies/trust.py files.py cli/terminal.py kernels/cache.py testing.py
     the paper's figure anew: paper/paper_regret.py

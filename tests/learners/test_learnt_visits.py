@@ -30,7 +30,9 @@ def test_it_solves_the_equation(seed: int) -> None:
     S, A, T = 6, 3, 1 + 2 * (seed % 2)
     P = rng.dirichlet(rng.choice([0.05, 0.3, 2.0]) * np.ones(S), size=(T, S, A))
     visits = rng.integers(0, 40, size=(T, S, A))
-    number = np.array([rng.multinomial(n, p) for n, p in zip(visits.ravel(), P.reshape(-1, S), strict=True)], dtype=float)
+    number = np.array(
+        [rng.multinomial(n, p) for n, p in zip(visits.ravel(), P.reshape(-1, S), strict=True)], dtype=float
+    )
     # Σ n/(n + i) is taken as an integral by the midpoint rule, which is off by less than 3 %
     assert pseudo_visits(number.reshape(T, S, A, S)) == pytest.approx(solved(number), rel=0.03)
 

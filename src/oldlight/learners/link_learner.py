@@ -12,10 +12,13 @@ and joined by the one planner of links (`planning.link_plan`), behind a delay al
     2. if some N_t(s, a) has doubled since the last plan, and that is at least a fiftieth of all episodes ago: make a process of the counts that is
        optimistic, or drawn from the posterior (`learners.optimistic_model`), and plan for it behind the link.
 
+Behind a delay alone whose law is known (none, constant, or random and in order) all of this is compiled, and many episodes are played in one call (`learners.episode_blocks`). Behind other
+links a plan is a search that Python leads: there what is counted and the process that is made of it are compiled, and the search takes nearly all of the time.
+
 A plan that is not exact by its tables is closed to `tolerance` times what can be earned at most; the work of that is counted in steps of the search, not by
 the clock, so that one seed gives one run on every machine. `estimate` is the value of the plan.
 
-**Rewards.** Known, or estimated from the revealed ones: the mean, plus c·√(ι/N) for "hoeffding" and "bernstein", plus n/(N + n)·(1 − mean) for "prior" and "best"; 1 where
+**Rewards.** Known, or estimated from the revealed ones: the mean, plus c·√(ι/N) for "hoeffding" and "bernstein", plus n/(N + n)·(1 − mean) for "prior" and "best" (n = 0.15 where it is learnt); 1 where
 nothing was revealed. "posterior" takes the mean.
 
 **Lost observations.** A transition is counted where both of its states were revealed. With hidden_steps = n ≥ 2 stretches of up to n steps between two

@@ -19,11 +19,19 @@ in `oldlight.learners.stopping` has the bounds that hold behind every link. What
 
 **Towards the best.** "best" needs no state that is not there: with g the best state of the next step, the one whose full-information value V_{t+1} is largest,
 
-    p̃_t(·|s, a) = ( X + n·e_g ) / ( |X| + n ),        X(s2) ~ Gamma(κ·N_t(s, a, s2))/κ independently,       e_g where N = 0.
+    p̃_t(·|s, a) = ( N·x + n·e_g ) / ( N + n ),        x ~ Dirichlet(κ·N_t(s, a, ·)) on the successors that were met,       e_g where N = 0.
 
 Whatever a pair that was never tried does, it cannot lead to more than the best state: so everything untried is optimistic, but by the span of the values and not by all that could be earned, which is
-what makes it learn faster than "prior". The draw is the posterior's with κ times as many visits (its variance is 1/κ of the posterior's; κ = `sharpness`), and keeps a wrong estimate from
-staying for ever. Nothing is proved of it.
+what makes it learn faster than "prior". The draw has 1/κ of the posterior's variance (κ = `sharpness`), and keeps a wrong estimate from staying for ever. Nothing is proved of it.
+
+**Pseudo-visits that are learnt** (visits="learnt", of "prior" and "best"). n is how much is expected of a visit that it meets something new, and that can be counted. If a pair's successors are drawn as by
+a Dirichlet process of concentration n, its (i + 1)-st visit meets a successor that is new to it with probability n/(n + i). So n is where the number of those that were met, D of each pair with N ≥ 2 visits, is the
+expected one:
+
+    1 + Σ (D − 1)  =  2·n/(n + 1) + Σ Σ_{i=1}^{N−1} n/(n + i),          the inner sum taken as n·log((n + N − ½)/(n + ½)),
+
+the first term on each side two second visits that were never made, one of which met something new: n is 1 before the first episode, falls towards 0.01 where nothing is random, and never
+exceeds 2·S. It is one number for all pairs, so that what one of them shows, how random this process is, serves all others; it has no constant to be fitted to the process.
 
 **Posterior.** Each row is drawn from a Dirichlet law with parameters N + prior (1/S); with draws = n > 1 each pair takes, of n rows, the one that promises most
 (the largest Σ p·V of full information), which is optimistic posterior sampling.

@@ -5,6 +5,7 @@ Behind a delay the tables over the N information states decide: with A actions i
     learners that plan (DelayedUCBVI, PosteriorSampling)     values 8·(N + E), actions and two copies of them 3·i·N
     learners on the augmented process                        numbers 4·(N + E'), E' up to one action more, actions and copies 3·i·N
     learners on the newest observation (Memoryless..)        places 8·N, actions and a copy 2·i·N
+    LinkLearner                                              the same with a state more, and three tables over (t, s, a, s2): 28·H·S·A·S
     what values the policies                                 all times of the values where they are few (N ≤ 2^22), else two times, as a plan has
 
 and before it the plan for the optimum. Learners of one's own, and those that keep what they have met, are counted by the last line alone.
@@ -52,6 +53,9 @@ def run_bytes(problem: ImpairedMDP, learner: Any, evaluate: str = "exact", episo
         if getattr(learner, "planning", None) == "greedy" and ends * A < LONGEST_CODE:
             return valued + counted
         return valued + counted + 8 * (N + ends) + 3 * i * N
+    if isinstance(learner, LinkLearner):
+        more = (S + 1) / S  # the state that is added
+        return valued + 28 * H * S * S * A + int(more * (8 * (N + ends) + 3 * i * N))
     if isinstance(learner, AugmentedUCBVI | AugmentedQLearning):
         return valued + 4 * (N + ends + S * power(A, longest + 1)) + 3 * i * N
     if isinstance(learner, MemorylessUCBVI | MemorylessQLearning):

@@ -94,19 +94,52 @@ def test_a_policy_that_would_be_asked_too_often_is_sampled_with_fewer_episodes(m
     assert abs(found.value - exact) < 4 * found.half_width / 1.96
 
 
-@pytest.mark.parametrize("name", ["PosteriorSampling", "OptimisticPlanning"])
-def test_what_is_announced_behind_loss_is_held(name: str) -> None:
-    """Beside a search that grows with what is met: so the difference between one table for each step and one for all steps is measured."""
+LOSSY: list[
+    tuple[str, dict[str, Any], str, int]
+] = [  # the learner, its options, the link, and states enough for its tables to be most of what is held
+    ("PosteriorSampling", {}, "loss:0.02", 70),
+    ("PosteriorSampling", {"pooled": True}, "loss:0.02", 160),
+    ("OptimisticPlanning", {}, "loss:0.02", 120),
+    ("OptimisticPlanning", {"oracle": "alternating"}, "loss:0.02", 120),
+    ("LossUCBVI", {}, "loss:0.2", 4000),
+    ("LinkLearner", {}, "loss:0.1", 120),
+    ("LinkLearner", {}, "packets:0=.8,1=.2+loss:0.1", 120),
+    ("LinkLearner", {}, "constant:1+loss:0.1", 120),
+]
+
+
+def spread(S: int, horizon: int = 10) -> ol.TabularMDP:
+    """Three successors for each pair."""
+    rng = np.random.default_rng(S)
+    P = np.zeros((S, 3, S))
+    for row in P.reshape(-1, S):
+        row[rng.choice(S, 3, replace=False)] = rng.dirichlet(np.ones(3))
+    sparse_enough = sparse.csr_array(P.reshape(-1, S)) if S > 1000 else P
+    return ol.TabularMDP(sparse_enough, rng.random((S, 3)), horizon=horizon)
+
+
+@pytest.mark.parametrize(("name", "options", "link", "S"), LOSSY, ids=lambda x: str(x) if x else "")
+def test_what_is_announced_behind_loss_is_held(
+    name: str, options: dict[str, Any], link: str, S: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Without the 32 MiB that every search may take: here all tables are small."""
+    monkeypatch.setattr("oldlight.learners.search_memory.LEAST_ROOM", 2**21)
     make = getattr(ol.learners, name)
-    mdp = ol.instances.sensing_chain(0.8, n_states=60, n_actions=3)
-    problem, held = ol.ImpairedMDP(mdp.replace(rewards=mdp.rewards / 20), "loss:0.2"), {}
-    ol.learn(ol.ImpairedMDP(ol.instances.sensing_chain(0.8), "loss:0.2"), make(), 1, seed=0, progress=False)  # compiles
-    for pooled in (False, True):
-        run = functools.partial(ol.learn, problem, make(pooled=pooled), 1, seed=0, best=1.0, progress=False)
-        held[pooled] = peak(lambda run=run: run(evaluate="sampled"))
-        assert 0 < run_bytes(problem, make(pooled=pooled)) < held[pooled]
-    announced = [run_bytes(problem, make(pooled=pooled)) for pooled in (False, True)]
-    assert announced[0] - announced[1] == pytest.approx(held[False] - held[True], rel=WITHIN)
+    ol.learn(ol.ImpairedMDP(spread(4), link), make(**options), 2, seed=0, best=1.0, progress=False)  # compiles
+    problem = ol.ImpairedMDP(spread(S), link)
+    run = functools.partial(ol.learn, problem, make(**options), 2, seed=0, best=1.0, progress=False)
+    held = peak(lambda: run(evaluate="sampled"))
+    assert run_bytes(problem, make(**options), "sampled", 2) == pytest.approx(held, rel=WITHIN)
+
+
+def test_a_tree_has_no_more_nodes_than_are_announced() -> None:
+    problem = ol.ImpairedMDP(spread(30), "loss:0.3")
+    for K in (20, 400):
+        learner = ol.learners.LossUCBVI()
+        few, many = (run_bytes(problem, learner, "sampled", n) for n in (None, K))
+        ol.learn(problem, learner, K, seed=0, best=1.0, evaluate="sampled", progress=False)
+        nodes, entries = learner.sizes.tolist()
+        assert 0.3 * (many - few) < 8 * (7 + 3 * 3) * nodes + 24 * entries < 1.2 * many - few
 
 
 @pytest.mark.parametrize("name", ["PosteriorSampling", "OptimisticPlanning", "LinkLearner"])

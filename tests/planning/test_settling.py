@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import gc
+import weakref
 from typing import Any
 
 import numpy as np
@@ -13,6 +15,7 @@ from node_walk import walk_value
 from oldlight.model.channels.packets import PacketChannel
 from oldlight.planning import link_plan
 from oldlight.planning.link_plan import LinkPlan
+from oldlight.planning.link_solution import plan_exactly
 from oldlight.planning.settling import SettledSearch
 from repeats import repeats
 from test_search import random_process
@@ -74,3 +77,70 @@ def test_settling_that_is_stopped_leaves_bounds(monkeypatch: pytest.MonkeyPatch)
         late = plan_link(mdp, link.automaton(6))
         assert abs(late.lower - plan_link(mdp, link.automaton(6), tolerance=0.0).lower) < TOLERANCE
         assert late.exact
+
+
+def drawn_problem(link: str, S: int = 14, H: int = 8) -> ol.ImpairedMDP:
+    """Rows drawn as a posterior draws them, with very small probabilities."""
+    rng = np.random.default_rng(5)
+    rows = rng.standard_gamma(1 / S, size=(H, S, 2, S))
+    return ol.ImpairedMDP(ol.TabularMDP(rows / rows.sum(-1, keepdims=True), rng.random((S, 2)), horizon=H), link)
+
+
+@pytest.mark.parametrize("link", ["loss:0.5", "constant:1+loss:0.5"])
+def test_a_search_that_forgets_finds_the_same(link: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    rng = np.random.default_rng(5)
+    mdp = ol.TabularMDP(rng.dirichlet(np.ones(8), size=(12, 8, 3)), rng.random((8, 3)), horizon=12)
+    problem, times = ol.ImpairedMDP(mdp, link), []
+    monkeypatch.setattr("oldlight.planning.settling.FEWEST", 1)
+    monkeypatch.setattr("oldlight.planning.settling.ENOUGH", 1)
+    forget = SettledSearch._forget
+    monkeypatch.setattr(SettledSearch, "_forget", lambda self: times.append(1) or forget(self))
+    exact = plan_exactly(problem)
+    assert isinstance(exact.policy, ol.BlackoutPolicy)
+    assert not times
+    for room in (2**17, 2**15, 1):
+        times.clear()
+        found = plan_exactly(problem, room=room)
+        assert times
+        assert found.exact
+        assert abs(found.value - exact.value) <= 1e-12 * exact.value
+        assert isinstance(found.policy, ol.BlackoutPolicy)
+        assert np.array_equal(found.policy.sequences, exact.policy.sequences)
+
+
+def test_a_plan_that_is_not_used_any_more_is_free_at_once() -> None:
+    """Not only when the collector comes: a learner makes one plan after the other."""
+    gc.collect()
+    gc.disable()
+    try:
+        for link in ("loss:0.4", "constant:1+loss:0.3", "packets:0=0.7,1=0.3+loss:0.2"):
+            problem = drawn_problem(link, S=4, H=5)
+            plan = LinkPlan(problem.mdp, problem.automaton).run(tolerance=1e-6)
+            held = [weakref.ref(plan), weakref.ref(plan.tables), weakref.ref(plan.search)]
+            del plan
+            assert [x() for x in held] == [None] * 3, link
+    finally:
+        gc.enable()
+
+
+def test_probabilities_whose_product_is_zero_are_in_no_law() -> None:
+    """1e-200 times 1e-200 is 0: a place of such a law was listed once for each way to it, beyond the end of the list."""
+    S, H = 7, 6
+    rng = np.random.default_rng(2)
+    P = np.full((S, 2, S), 1e-200)
+    P[np.arange(S), :, rng.permutation(S)] = 1.0
+    P[0] = 1e-200
+    P[0, :, :3] = [0.3, 0.3, 0.4]
+    mdp = ol.TabularMDP(P, rng.random((S, 2)), horizon=H)
+    zeros = ol.TabularMDP(np.where(P > 1e-100, P, 0.0), mdp.rewards[0], horizon=H)
+    for link in (ol.Loss(rate=0.4), ol.Lossy(ol.ConstantDelay(1), rate=0.3), PacketChannel([0.6, 0.4], lost=0.3)):
+        for options in ({}, {"tolerance": 1e-3}):
+            plan = plan_link(mdp, link.automaton(H), **options)
+            assert plan.search is not None
+            graph, n = plan.search._graph, plan.search.states
+            laws = [row for row in graph.whole[:n] if row[2] < 0]
+            assert laws
+            for row in laws:
+                places = graph.place[row[3] : row[3] + row[4]]
+                assert len(np.unique(places)) == len(places)
+            assert abs(plan.lower - plan_link(zeros, link.automaton(H), **options).lower) < 1e-3

@@ -256,11 +256,12 @@ def _push(process, link, graph, scratch, i, a):
                 total += p * process.rewards[reward_step, s, q]
             line = s * A + q
             for i2 in range(process.count[now, line]):
-                s2 = process.index[now, line, i2]
-                if scratch.law[j + 1, s2] == 0.0:
-                    scratch.support[j + 1, n] = s2
-                    n += 1
-                scratch.law[j + 1, s2] += p * process.weight[now, line, i2]
+                s2, x = process.index[now, line, i2], p * process.weight[now, line, i2]
+                if x > 0.0:  # a product of small numbers may be 0: its place would be listed again and again
+                    if scratch.law[j + 1, s2] == 0.0:
+                        scratch.support[j + 1, n] = s2
+                        n += 1
+                    scratch.law[j + 1, s2] += x
         for k in range(n):
             scratch.mass[j + 1, k] = scratch.law[j + 1, scratch.support[j + 1, k]]
         scratch.size[j + 1] = n

@@ -94,11 +94,12 @@ def pushed(process, t, b, support, n, q, after, after_support, before):
                 after[process.index[now, line, k]] += p * process.weight[now, line, k]
         else:
             for k in range(process.count[now, line]):
-                s2 = process.index[now, line, k]
-                if after[s2] == 0.0:
-                    after_support[m] = s2
-                    m += 1
-                after[s2] += p * process.weight[now, line, k]
+                s2, x = process.index[now, line, k], p * process.weight[now, line, k]
+                if x > 0.0:  # a product of small numbers may be 0: its place would be listed again and again
+                    if after[s2] == 0.0:
+                        after_support[m] = s2
+                        m += 1
+                    after[s2] += x
     if wide:
         for s2 in range(S):
             if after[s2] > 0.0:

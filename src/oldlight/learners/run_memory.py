@@ -10,7 +10,7 @@ Behind a delay the tables over the N information states decide: with A actions i
 
 and before it the plan for the optimum. Learners of one's own, and those that keep what they have met, are counted by the last line alone.
 
-Behind a link that loses, and for `LinkLearner`, `learners.lossy_memory` has the arithmetic.
+Behind a link that loses, and for `LinkLearner` behind every link that is planned by its nodes, `learners.lossy_memory` has the arithmetic.
 """
 
 from __future__ import annotations
@@ -22,6 +22,7 @@ from oldlight.learners.augmented_q_learning import AugmentedQLearning
 from oldlight.learners.augmented_ucbvi import AugmentedUCBVI
 from oldlight.learners.base import acts_on_nodes
 from oldlight.learners.delayed_ucbvi import DelayedUCBVI
+from oldlight.learners.link_learner import LinkLearner
 from oldlight.learners.lossy_memory import lossy_bytes
 from oldlight.learners.memoryless import MemorylessQLearning, MemorylessUCBVI
 from oldlight.learners.policy_evaluator import TABLE

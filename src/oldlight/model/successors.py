@@ -52,7 +52,7 @@ class Successors:
             first = np.cumsum(count) - count
         else:
             first, index, weight = matrix.indptr[:-1], matrix.indices, matrix.data
-            count = np.diff(matrix.indptr)
+            count = np.subtract(matrix.indptr[1:], matrix.indptr[:-1], dtype=np.int64)
         product = np.empty((0, S))
         if len(index) > max(6.0, 0.3 * S) * rows:
             product = np.ascontiguousarray(matrix if isinstance(matrix, np.ndarray) else matrix.toarray())

@@ -33,9 +33,8 @@ class LearntTable:
         theta = np.ones((1, S * A, 1))
         if not setting.warmup:
             hazard = wide.law.hazard
-            theta = np.array(np.broadcast_to(hazard, (len(hazard), S, A, hazard.shape[3]))).reshape(
-                len(hazard), S * A, -1
-            )
+            theta = np.array(np.broadcast_to(hazard, (len(hazard), S, A, hazard.shape[3])), order="C")
+            theta = theta.reshape(len(hazard), S * A, -1)
         first = np.array(wide.law.first_hazard) if setting.warmup == 0 else np.zeros(H + 1)
         self.model = Estimate(
             np.zeros((H, S * A, S), dtype=np.int32), np.zeros((H, S * A, S)), np.zeros((H, S * A), dtype=np.int64),

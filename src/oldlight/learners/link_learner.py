@@ -199,7 +199,7 @@ class LinkLearner(Learner):
         setting = self.setting
         visits = 0.0 if self.visits == "learnt" else float(self.visits)
         how = Optimism(self.optimism, self.c, setting.log_term, visits, self.sharpness, self.draws)
-        known = setting.rewards if self.rewards == "known" else np.zeros((0, 0, 0))
+        known = np.ascontiguousarray(setting.rewards) if self.rewards == "known" else np.zeros((0, 0, 0))
         keep = np.zeros(0, dtype=np.int64) if self.table is None else self.table.keep
         return Learnt(
             self.counts.arrays(), how.numbers(), known, float(setting.failure), self._now, self._rewards,

@@ -4,7 +4,7 @@ With W entries of the true process over (s, a, s2), its lists padded to the long
 policies 16, so 44·W. Beside that
 
     PosteriorSampling, OptimisticPlanning     tables and a search, see `learners.search_memory`; "alternating" has the set's centre and the best model as well
-    LossUCBVI                                 the sequences, the draws (the last and the new ones), the policy and the one before: 34·(H + 1)·S·H. The tree
+    LossUCBVI                                 the sequences, the draws (the last and the new ones), the policy and the one before: 37·(H + 1)·S·H. The tree
                                               has a node for each information state met: at step h, j steps after an observation, no more than S·A^j, and no
                                               more than K episodes times the probability of such a blackout
     LinkLearner                               counts, the last model and the last process, the new ones: 40 bytes an entry; lists as long as what a pair was
@@ -28,7 +28,7 @@ from oldlight.model.mdp import TabularMDP
 from oldlight.model.problem import ImpairedMDP
 
 TRUE = 44  # bytes of an entry of the true process
-SEQUENCE = 34  # and of a sequence
+SEQUENCE = 37  # and of a sequence
 
 
 def lossy_bytes(problem: ImpairedMDP, learner: Any, episodes: int | None) -> int:

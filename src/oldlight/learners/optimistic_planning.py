@@ -351,7 +351,9 @@ def best_model(
             gain = reach[h][mine].T @ following[mine]  # [x, s2]
             reached = reach[h][mine].sum(axis=0) > 0.0
             theta[h, :, a] = furthest(p[h, :, a], radius[h, :, a], np.where(reached[:, None], gain, worth_seen))
-        rows = theta[h][:, acts[h]]  # [x, i, s2]
-        worth = rewards[h].T[acts[h]] + np.einsum("xit,it->ix", rows, following)
+        worth = rewards[h].T[acts[h]]
+        for a in range(A):
+            mine = acts[h] == a
+            worth[mine] += following[mine] @ theta[h][:, a].T
     value = seen[0] * (initial @ np.diagonal(worth[1:])) + (1.0 - seen[0]) * (initial @ worth[0])
     return theta, float(value)

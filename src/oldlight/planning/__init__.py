@@ -26,8 +26,6 @@ from oldlight.planning.delay import (
     by_start,
     checked_layout,
 )
-from oldlight.planning.large_loss import plan_large_loss, too_many_corners
-from oldlight.planning.link_solution import planned_by_automaton, solve_link
 from oldlight.planning.q_values import q_values
 from oldlight.planning.scratch import empty, scratch_folder
 from oldlight.planning.solution import Solution, Work
@@ -118,22 +116,8 @@ def _solved(
         return solve_forever(
             problem, tolerance=epsilon, depth=depth, seconds=seconds, max_bytes=max_bytes, progress=progress
         )
-    if depth is None and too_many_corners(problem):
-        return plan_large_loss(problem, epsilon, seconds, max_bytes, progress, scratch)
-    if planned_by_automaton(problem):
-        plain = problem.has_delay_law and problem.loss is not None and problem.loss.independent
-        plain = plain and seconds is None and depth is None
-        if plain and problem.law.constant is not None and _counted_along(problem):
-            return _plan_certain(problem)
-        return solve_link(
-            problem,
-            tolerance=epsilon,
-            seconds=seconds,
-            depth=depth,
-            max_bytes=max_bytes,
-            progress=progress,
-            scratch=scratch,
-        )
+    if not problem.has_delay_law or problem.loss is not None:
+        return _plan_link(problem, epsilon, depth, seconds, max_bytes, scratch, progress)
     if depth is not None and depth < (problem.warmup or problem.law.max_delay):
         from oldlight.planning.ladder import plan_ladder
 
@@ -141,6 +125,36 @@ def _solved(
     if _counted_along(problem):
         return _plan_certain(problem)
     return _plan_delay(problem, max_bytes, scratch, progress)
+
+
+def _plan_link(
+    problem: ImpairedMDP,
+    epsilon: float,
+    depth: int | None,
+    seconds: float | None,
+    max_bytes: int | None,
+    scratch: Path | None,
+    progress: bool | Callable[[int, int], None] | None,
+) -> Solution:
+    """Behind a link without a delay law, or with losses. Its planners are imported here: a plan under delay alone needs none of them."""
+    from oldlight.planning.large_loss import plan_large_loss, too_many_corners
+    from oldlight.planning.link_solution import solve_link
+
+    if depth is None and too_many_corners(problem):
+        return plan_large_loss(problem, epsilon, seconds, max_bytes, progress, scratch)
+    plain = problem.has_delay_law and problem.loss is not None and problem.loss.independent
+    plain = plain and seconds is None and depth is None
+    if plain and problem.law.constant is not None and _counted_along(problem):
+        return _plan_certain(problem)
+    return solve_link(
+        problem,
+        tolerance=epsilon,
+        seconds=seconds,
+        depth=depth,
+        max_bytes=max_bytes,
+        progress=progress,
+        scratch=scratch,
+    )
 
 
 def checked_options(problem: ImpairedMDP, tolerance: float, depth: int | None, max_bytes: int | None) -> float:
@@ -155,9 +169,11 @@ def checked_options(problem: ImpairedMDP, tolerance: float, depth: int | None, m
 
 def _counted_along(problem: ImpairedMDP) -> bool:
     """Are there many information states, and is the current state certain at each?"""
+    if _size(problem) <= SMALL_TABLE:
+        return False
     from oldlight.planning.heuristics import certain
 
-    return _size(problem) > SMALL_TABLE and certain(problem)
+    return certain(problem)
 
 
 def _size(problem: ImpairedMDP) -> int:

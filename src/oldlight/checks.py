@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-import difflib
 import functools
 import os
 import secrets
@@ -150,6 +149,8 @@ def one_of(name: str, value: Any, allowed: Sequence[str]) -> str:
 def nearest(word: str, allowed: Iterable[str]) -> str:
     """'; did you mean …?' for a typing mistake, else the list of what there is."""
     known = list(allowed)
+    import difflib
+
     close = difflib.get_close_matches(word, known, n=1, cutoff=0.6)
     return f"; did you mean {close[0]}?" if close else f"; there is {', '.join(known)}"
 

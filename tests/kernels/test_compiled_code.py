@@ -190,6 +190,44 @@ def test_code_of_ones_own_that_is_being_compiled_may_call_a_loop(package: Path) 
     assert run(package, "from oldlight.kernels.mine import mine\nprint(mine(1.0))")[0] == ["2.0"]
 
 
+def test_loading_imports_nothing_that_only_compiling_needs_and_compiling_still_works(package: Path) -> None:
+    """A loop that makes, slices and reshapes arrays, from disk: numba's functions of arrays stay where they are; it raises what it should, and code of
+    one's own is compiled afterwards."""
+    (package / "caller.py").write_text(
+        "import numpy as np\nfrom oldlight.kernels.cache import compiled\n\n\n@compiled\ndef caller(pair, n):\n"
+        "    x, y = pair\n    made = np.zeros(n)\n    made[1:3] = x[:2]\n    return made.reshape(2, n // 2) * y\n",
+        encoding="utf-8",
+    )
+    script = (
+        "import sys\nimport numpy as np\nfrom oldlight.kernels.caller import caller\n"
+        "print(caller((np.arange(1.0, 4.0), np.ones(3)), 6).ravel().tolist(), sum(caller.stats.cache_hits.values()))\n"
+        "print([name for name in ('numpy.ma', 'numba.np.arrayobj', 'numba.np.linalg', 'scipy.linalg') if name in sys.modules])\n"
+        "try:\n    caller((np.arange(1.0, 4.0), np.ones(3)), 7)\nexcept ValueError as error:\n    print('refused')\n"
+        "import numba\nprint(numba.njit(lambda x: np.sort(x)[::-1].sum())(np.arange(4.0)))\n"
+    )
+    first, second = (run(package, script)[0] for _ in range(2))
+    values = ["[0.0,", "1.0,", "2.0,", "0.0,", "0.0,", "0.0]"]
+    assert first[:7] == [*values, "0"]
+    assert second == [*values, "1", "[]", "refused", "6.0"]
+
+
+def test_the_kind_of_an_argument_is_that_of_numba() -> None:
+    import numba
+    import numpy as np
+
+    from oldlight.kernels.cache import _kind
+    from oldlight.kernels.delay import NO_OPTIMISM
+
+    fixed = np.zeros((2, 3), order="F")
+    fixed.setflags(write=False)
+    arrays = [np.zeros(3, kind) for kind in ("f8", "f4", "i8", "u1", "?", "i4", "c16", "M8[s]", "U3")]
+    more = (np.zeros((4, 4))[::2, ::2], fixed, np.zeros(()), np.random.default_rng(0), 3, 2.5, True, None, "text")
+    for value in (*arrays, *more, (1, np.zeros(2)), (fixed, (np.zeros(1), 2.0)), NO_OPTIMISM, ()):
+        assert _kind(numba.typeof, value) == numba.typeof(value)
+    with pytest.raises(numba.errors.NumbaTypeError, match="MaskedArray"):
+        _kind(numba.typeof, (np.ma.zeros(2),))
+
+
 def test_every_kernel_is_compiled_by_the_one_decorator() -> None:
     for path in KERNELS.glob("*.py"):
         if path.name != "cache.py":

@@ -115,6 +115,26 @@ def test_a_plan_is_one_compiled_call(monkeypatch: pytest.MonkeyPatch) -> None:
     assert len(calls) == 3
 
 
+@pytest.mark.parametrize("successors", [2, None])
+@pytest.mark.parametrize("how", [{}, {"start": "warm"}, {"actuation": 1}], ids=str)
+@pytest.mark.parametrize("d", [0, 1, 2, 4])
+def test_the_sweep_for_certain_arrivals_does_the_same(
+    d: int, how: dict[str, Any], successors: int | None, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Compiled apart (None for `optimism`) and the general one: the same values and actions, bit by bit."""
+    mdp = process(9, 3, 7, d, successors)
+    given: list[bool] = []
+    sweep = kernels.sweep
+    monkeypatch.setattr(kernels, "sweep", lambda *all_: (given.append(all_[1] is None), sweep(*all_))[1])
+    plain = ol.solve(ol.ImpairedMDP(mdp, ol.ConstantDelay(d), **how))
+    problem = ol.ImpairedMDP(mdp, ol.ConstantDelay(d), **how)
+    monkeypatch.setattr(DelayModel.of(problem).schedule("two times"), "certain", False)
+    general = ol.solve(problem)
+    assert given == [d + how.get("actuation", 0) > 0 or successors == 2, False]
+    assert plain.value_by_start.tolist() == general.value_by_start.tolist()
+    assert plain.policy.actions.tolist() == general.policy.actions.tolist()  # type: ignore[attr-defined]
+
+
 def test_no_compiled_call_is_long() -> None:
     problem = ol.ImpairedMDP(process(30, 6, 12, 0), ol.GeometricDelay(0.5).capped(7))  # too large to plan here
     schedule = Schedule(Layout.of(problem), warmup=0, longest_delay=7, values="two times", width=30)

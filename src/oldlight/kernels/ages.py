@@ -14,6 +14,7 @@ from typing import NamedTuple
 import numpy as np
 
 from oldlight.kernels.cache import borrowing, compiled
+from oldlight.kernels.copying import copy_into
 
 
 class Lists(NamedTuple):
@@ -176,10 +177,10 @@ def walk(process, link, actions, blind_actions, blocks, now, after):
                         used[a] = True
                 for a in range(A):
                     if used[a]:
-                        laws[0] = split[a]
+                        copy_into(laws[0], split[a])
                         earned += _spread(process, link, c, code, a, True, laws, coming, blind_coming)
             if link.blind_offset[c] >= 0 and blind_here.live[first_blind + code]:
                 a = np.int64(blind_actions[link.blind_offset[c] // S + code])
-                laws[0] = blind_here.weight[(first_blind + code) * S : (first_blind + code + 1) * S]
+                copy_into(laws[0], blind_here.weight[(first_blind + code) * S : (first_blind + code + 1) * S])
                 earned += _spread(process, link, c, code, a, False, laws, coming, blind_coming)
     return earned

@@ -144,10 +144,10 @@ def start_value(shape, cells, rules, values, now):
         g = shape.node[0, m, 0]
         i = cells.newest[g] if g >= 0 else -1
         while i >= 0:
-            now[i] = _weigh(shape, cells, rules, values, 0, i, x)
+            now[i] = _weigh(shape, cells, rules, values, np.int64(0), i, x)
             i = cells.sibling[i]
     if shape.root[0] >= 0:
         i = cells.newest[shape.root[0]]
         if i >= 0:
-            now[i] = _weigh(shape, cells, rules, values, 0, i, x)
+            now[i] = _weigh(shape, cells, rules, values, np.int64(0), i, x)
     return begin(shape, cells, rules, now)

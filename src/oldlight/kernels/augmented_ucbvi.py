@@ -336,7 +336,7 @@ def plan(shape, cells, counts, rules, work, bonus, plan, rng):
             elif counts.visits[i, 0] == 0:
                 v = cap
             else:
-                v = min(cap, r + _hoped(counts, i, 0, left, H, bonus))
+                v = min(cap, r + _hoped(counts, i, np.int64(0), left, H, bonus))
             if v != left[i]:
                 left[i] = v
                 _queue_before(shape, cells, counts, work, H, i)

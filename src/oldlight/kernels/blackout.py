@@ -18,7 +18,7 @@ def _walk(process, losses, corner, u, s, queue, actions, laws):
     top = A ** max(d - 1, 0)
     weight, value = 1.0, 0.0
     b[0, s], support[0, 0] = 1.0, s
-    n, before, now = 1, 0, 0
+    n, before, now = np.int64(1), np.int64(0), 0
     for j in range(H - d - u):
         a = np.int64(actions[j])
         head = a if d == 0 else queue % A
@@ -54,4 +54,4 @@ def walk_all(process, losses, sequences, first, corner, unseen):
             for q in range(corner.shape[2]):
                 corner[u, s, q] = _walk(process, losses, corner, u, s, q, sequences[u + 1, s, q], laws)
     for s in range(S):
-        unseen[s] = _walk(process, losses, corner, 0, s, first, sequences[0, 0, 0, d:], laws)
+        unseen[s] = _walk(process, losses, corner, np.int64(0), s, first, sequences[0, 0, 0, d:], laws)

@@ -5,14 +5,19 @@ is unchanged. It does not notice that a function which this one calls, in anothe
 hash of all sources in this folder: after any change of any of them the old code is not used again, and is overwritten.
 
 **Loading.** Before it loads what was compiled, numba imports everything that it could compile with, SciPy's linear algebra included: as long again as
-its own import. Nothing of that is needed to run compiled code but numba's runtime, so `_CompiledBefore` starts that alone. What is not found is
-compiled, and for that numba loads the rest by itself.
+its own import. Nothing of that is needed to run compiled code but the addresses of numba's runtime (`_tell_runtime`). What is not found is
+compiled, and for that numba loads the rest by itself. Neither are needed: numba's extensions, for which it reads the metadata of all installed packages (they
+are asked when something is compiled); its libraries of array functions, which it imports to name them as the origin of what was inlined (`_origin`); and numpy.ma, which
+it imports to find that an array is not masked (`_kind`).
 
 Where no folder can be written, or the disk is full, the loops are compiled in memory, in every process anew, and one warning says so.
 
 **References.** numba counts the references to an array wherever a function takes it, makes a slice of it or ends: two calls for each array of a named
 tuple, which is more than a short function does. A function of loops, indices and slices alone, which makes no array, returns none and calls nothing that
 does (numpy's own functions of arrays do), needs no counts: `borrowing` compiles it without. Only other compiled functions call it.
+
+**Constants.** numba compiles a function once more for a constant that another one hands over: f(x, 0) and f(x, n) are two. Where one would do, loops write
+f(x, np.int64(0)), and np.bool_(True).
 
 Every file begins with the SHA-256 digest of the rest of it, and holds the key that it was written for. A file that is empty, cut off, damaged, of
 another version, or another process's code under the same name (two that compile one function for two signatures at once) counts as absent:
@@ -27,17 +32,23 @@ raised is lost too: a first Ctrl-C there is not heard, the next one is. Workers 
 handler of the signal could know of it, and that belongs to whoever calls the library.
 """
 
+import functools
 import hashlib
+import io
 import pickle
+import sys
 import threading
 import warnings
-from functools import partial
 from pathlib import Path
 
+import llvmlite.binding as llvm
 import numba as nb
+import numpy as np
+from numba.core import entrypoints, environment
 from numba.core.caching import FunctionCache, IndexDataCacheFile
 from numba.core.compiler_lock import global_compiler_lock
-from numba.core.runtime import rtsys
+from numba.core.runtime import _nrt_python
+from numba.np import numpy_support
 
 
 def _hash_of_sources():
@@ -50,6 +61,25 @@ def _hash_of_sources():
 STAMP = _hash_of_sources()
 DIGEST = hashlib.sha256().digest_size
 _warned = False
+
+
+class _Loaded(pickle.Unpickler):
+    """What numba wrote, without importing its own modules that inlined code came from."""
+
+    def find_class(self, module, name):
+        found = super().find_class(module, name)
+        return _origin if found is environment._rebuild_env else found
+
+
+def _origin(module, constants, name):
+    """numba's `_rebuild_env`: the module's names and constants of a compiled function. Code without Python objects, which all of ours is, reads no names."""
+    if module.startswith("numba.") and module not in sys.modules and environment.lookup_environment(name) is None:
+        made = environment.Environment({"__name__": module})
+        made.consts[:] = constants
+        made.env_name = name
+        environment.Environment._memo[name] = made
+        return made
+    return environment._rebuild_env(module, constants, name)
 
 
 class CheckedFiles(IndexDataCacheFile):
@@ -85,12 +115,19 @@ class CheckedFiles(IndexDataCacheFile):
         except OSError:
             return None
         whole = hashlib.sha256(content[DIGEST:]).digest() == content[:DIGEST]
-        return pickle.loads(content[DIGEST:]) if whole else None
+        return _Loaded(io.BytesIO(content[DIGEST:])).load() if whole else None
 
     def _write(self, path, what):
         content = self._dump(what)
         with self._open_for_write(path) as stream:
             stream.write(hashlib.sha256(content).digest() + content)
+
+
+@functools.cache
+def _tell_runtime():
+    """The addresses of the functions of numba's runtime that compiled code calls; numba itself tells the same and then compiles its own inner functions."""
+    for name, address in _nrt_python.c_helpers.items():
+        llvm.add_symbol(name if name.startswith("_") else f"NRT_{name}", address)
 
 
 class _CompiledBefore(FunctionCache):
@@ -101,9 +138,12 @@ class _CompiledBefore(FunctionCache):
         self._cache_file = CheckedFiles(self.cache_path, self._impl.filename_base, STAMP)
 
     def load_overload(self, sig, target_context):
-        rtsys.initialize(target_context)
+        _tell_runtime()
         with self._guard_against_spurious_io_errors():
-            return self._load_overload(sig, target_context)
+            found = self._load_overload(sig, target_context)
+        if found is None:
+            entrypoints.init_all()
+        return found
 
 
 class _Borrowing(_CompiledBefore):
@@ -158,6 +198,20 @@ class InAThread(threading.Thread):
         return self._found
 
 
+def _kind(kind_of, value):
+    """numba's type of an argument, by `kind_of` if it is neither an array nor a tuple of such things."""
+    if type(value) is np.ndarray and value.dtype.kind in "biuf":
+        layout, fixed = numpy_support.map_layout(value), not value.flags.writeable
+        return nb.types.Array(numpy_support.from_dtype(value.dtype), value.ndim, layout, readonly=fixed)
+    if isinstance(value, tuple):
+        return nb.types.BaseTuple.from_types([_kind(kind_of, x) for x in value], type(value))
+    return kind_of(value)
+
+
+def _nothing():
+    """In the place of numba's look for extensions."""
+
+
 def _compile(compile_now, signature):
     """numba's `compile(signature)`, in a thread where the main thread asks for it and is not in the middle of compiling something else."""
     thread = threading.current_thread()
@@ -184,9 +238,11 @@ def compiled(function=None, **options):
     if hasattr(loop, "enable_caching"):  # not with NUMBA_DISABLE_JIT=1
         try:
             loop._cache = (_CompiledBefore if options.get("_nrt", True) else _Borrowing)(function)
+            loop._compilation_chain_init_hook = _nothing
+            loop.typeof_pyval = functools.partial(_kind, loop.typeof_pyval)
         except RuntimeError:  # numba's way to say that no folder can be written
             _warn()
-        loop.compile = partial(_compile, loop.compile)
+        loop.compile = functools.partial(_compile, loop.compile)
     return loop
 
 

@@ -7,6 +7,7 @@ Each call from Python takes some 50 µs to hand over its arrays, as long as it t
 import numpy as np
 
 from oldlight.kernels.cache import borrowing, compiled
+from oldlight.kernels.copying import copy_into
 from oldlight.kernels.graph import OPENED, enter
 from oldlight.kernels.settling import ACT, CEILING, DONE, HELD, HIGH, NO, PAUSE, pushed, search
 
@@ -23,7 +24,7 @@ def settle(process, link, tables, graph, settled, block, start, limits):
         s, code = i // width, i % width
         b[s], support[0] = 1.0, s
         node = (block, code, NO)
-        status = search(process, link, tables, graph, settled, node, (b, support, 1), True, limits)
+        status = search(process, link, tables, graph, settled, node, (b, support, np.int64(1)), np.bool_(True), limits)
         b[s] = 0.0
         if status != DONE:
             return i, status
@@ -67,7 +68,7 @@ def enter_corners(process, link, tables, graph, places, law, support):
     out = np.empty(len(places), np.int64)
     for i in range(len(places)):
         place = (places[i, 0], places[i, 1], places[i, 2])
-        out[i] = enter(process, link, tables, graph, place, law, support, 1)
+        out[i] = enter(process, link, tables, graph, place, law, support, np.int64(1))
     return out
 
 
@@ -92,7 +93,7 @@ def close_laws(process, link, tables, graph, settled, nodes, start, limits):
     for i in range(start, len(laws)):
         n = _listed(laws[i], support)
         node = (block, codes[i], NO)
-        status = search(process, link, tables, graph, settled, node, (laws[i], support, n), False, limits)
+        status = search(process, link, tables, graph, settled, node, (laws[i], support, n), np.bool_(False), limits)
         if status != DONE:
             return i, status
         out[i, 0], out[i, 1], out[i, 2] = settled.real[h, HELD], settled.real[h, HIGH], settled.whole[h, ACT]
@@ -107,14 +108,14 @@ def _follow(process, link, tables, graph, settled, node, law, out, limits):
     A, D, H = process.sizes[1], process.sizes[2], process.sizes[3]
     width = process.power[D]
     c, code = node
-    now, before = 0, 0
+    now, before = np.int64(0), np.int64(0)
     for j in range(H - link.time[node[0]]):
         h = link.time[c]
         if n == 1 and settled.cap[h] == np.inf:
             a = np.int64(tables.actions[link.offset[c] + support[now, 0] * width + code])
         else:
             here = (b[now], support[now], n)
-            status = search(process, link, tables, graph, settled, (c, code, NO), here, False, limits)
+            status = search(process, link, tables, graph, settled, (c, code, NO), here, np.bool_(False), limits)
             if status != DONE:
                 return status
             a = settled.whole[h, ACT]
@@ -141,7 +142,7 @@ def follow(process, link, tables, graph, settled, nodes, start, limits):
     block, codes, laws, out = nodes
     b, support = np.zeros((2, process.sizes[0])), np.zeros((2, process.sizes[0]), np.int64)
     for i in range(start, len(laws)):
-        b[0, :] = laws[i]
+        copy_into(b[0], laws[i])
         b[1, :] = 0.0
         law = (b, support, _listed(b[0], support[0]))
         status = _follow(process, link, tables, graph, settled, (block, codes[i]), law, out[i], limits)

@@ -14,8 +14,10 @@ from typing import NamedTuple
 
 import numpy as np
 
-from oldlight.kernels.block import BEST, FOLLOW, MIX, OPTIMISTIC, SHIFTS, Block, Choice, Step, back_up, back_up_now
+from oldlight.kernels.block import BEST, FEW, FOLLOW, MIX, OPTIMISTIC, SHIFTS, Block, Choice, Step, back_up, back_up_now
 from oldlight.kernels.cache import compiled
+from oldlight.kernels.long_blocks import best_of_many
+from oldlight.kernels.short_blocks import best_now, best_of_few
 
 # columns of Tables.blocks: the kind; time, queue length, wait; where its actions stand (−1: no choice) and its values; where the values
 # after an arrival and after a wait stand (−1: neither happens); is the arrival certain?
@@ -172,20 +174,24 @@ def _root(row, mode, tables, initial, root, noise, w_from, w_to):
 
 @compiled
 def sweep(model, optimism, tables, mode, first, last, part, parts):
-    """Part `part` of `parts` of the rows first..last of tables.blocks: their values, and their actions unless a policy is followed."""
+    """Part `part` of `parts` of the rows first..last of tables.blocks: their values, and their actions unless a policy is followed. With None for
+    `optimism` the best is taken, every arrival is certain and no queue is empty where transitions are a matrix; that is compiled apart, from half of the code."""
     successor, probability, begin, count, matrices, rewards, law, first_theta, initial = model
-    bonus, theta_bonus, spread, known, remaining, root_bonus, noise = optimism
     blocks, powers, V, actions, mix, pending, H, _ = tables
     S, A = rewards.shape[1:]
     T, learning = len(count), mode == OPTIMISTIC
-    some_wait = learning
-    for b in range(first, last):
-        some_wait = some_wait or (blocks[b, KIND] == NODE and blocks[b, FORCED] == 0)
-    room = (S, A) if some_wait else (0, 0)
-    reward, theta = np.empty(room), np.empty(room)
     nothing, certain = np.zeros((1, 1)), np.ones((1, 1))
-    std_coefficient = np.empty((S, A)) if len(spread) > 0 else np.empty((0, 0))
     no_wait, no_action, no_matrix = np.empty((0, 0, 0, 0)), np.empty((0, 0, 0), actions.dtype), np.empty((0, 0))
+    if optimism is None:
+        noise = no_matrix
+    else:
+        bonus, theta_bonus, spread, known, remaining, root_bonus, noise = optimism
+        some_wait = learning
+        for b in range(first, last):
+            some_wait = some_wait or (blocks[b, KIND] == NODE and blocks[b, FORCED] == 0)
+        room = (S, A) if some_wait else (0, 0)
+        reward, theta = np.empty(room), np.empty(room)
+        std_coefficient = np.empty((S, A)) if len(spread) > 0 else np.empty((0, 0))
     for b in range(first, last):
         row = blocks[b]
         kind, h, m, waited, here, forced = row[KIND], row[TIME], row[LENGTH], row[WAITED], row[VALUES], row[FORCED] > 0
@@ -194,46 +200,51 @@ def sweep(model, optimism, tables, mode, first, last, part, parts):
         if low == high:
             continue
         t = h - m
-        clip = np.inf
-        if learning:
+        clip, extra = np.inf, 0.0
+        if optimism is not None and learning:
             clip = remaining[t + 1] if waited > 0 and t >= 0 else remaining[max(t, 0)]
+            extra = root_bonus[h] if kind == ROOT else 0.0
         if kind == ROOT:
-            theta_0, extra = 1.0 if forced else first_theta[h + 1], root_bonus[h] if learning else 0.0
-            under_way = pending[h] if h < len(pending) else -1
+            theta_0, under_way = 1.0 if forced else first_theta[h + 1], pending[h] if h < len(pending) else -1
             _root(row, mode, tables, initial, Root(theta_0, extra, clip, under_way), noise, low, high)
             continue
-        at, at_reward, at_law = (
-            min(max(t + T - H, 0), T - 1),
-            min(max(t, 0), len(rewards) - 1),
-            min(max(t, 0), len(law) - 1),
-        )
-        learns = learning and t < H - 1
-        at_bonus = min(at, len(bonus) - 1)
-        pairs = (bonus[at_bonus], theta_bonus[at_bonus], spread[at] if len(spread) > 0 else bonus[0], known[at_bonus])
+        at, at_reward = min(max(t + T - H, 0), T - 1), min(max(t, 0), len(rewards) - 1)
         paid = t >= 0 and waited == 0
         r, th = rewards[at_reward] if paid else nothing, certain
-        if learning or not forced:
+        if optimism is not None and (learning or not forced):
+            at_law, at_bonus = min(max(t, 0), len(law) - 1), min(at, len(bonus) - 1)
+            spreads = spread[at] if len(spread) > 0 else bonus[0]
+            pairs = (bonus[at_bonus], theta_bonus[at_bonus], spreads, known[at_bonus])
             r, th = reward, theta
-            now, filled = Now(paid, waited, forced, learns, clip), (r, th, std_coefficient)
+            now, filled = Now(paid, waited, forced, learning and t < H - 1, clip), (r, th, std_coefficient)
             _fill_step(rewards[at_reward], law[at_law], pairs, now, s_from, s_to, filled)
         matrix = matrices[at] if len(matrices) > 0 else no_matrix
-        step = Step(successor, probability, begin[at], count[at], matrix, r, th, std_coefficient, noise, clip)
         heads = A if m > 0 else 1
         choices = heads if kind == NODE else 1
-        size = S * W * heads
-        n = S * choices * W
-        v_next = V[row[ARRIVAL] : row[ARRIVAL] + n] if row[ARRIVAL] >= 0 else np.zeros(n)
-        v_wait, action, probabilities, how = no_wait, no_action, no_wait, mode
-        if row[WAIT] >= 0:
-            v_wait = V[row[WAIT] : row[WAIT] + size * A].reshape(S, A, W, heads)
-        if kind == REST:
-            how = OPTIMISTIC if learning else BEST
-        elif mode == MIX:
-            probabilities = mix[row[ACTIONS] : row[ACTIONS] + size].reshape(S, W, heads, A)
-        elif len(actions) > 0:
+        size, n = S * W * heads, S * choices * W
+        v_next = (V[row[ARRIVAL] : row[ARRIVAL] + n] if row[ARRIVAL] >= 0 else np.zeros(n)).reshape(S, choices, W)
+        value, action = V[here : here + size].reshape(S, W, heads), no_action
+        if kind == NODE and mode != MIX and len(actions) > 0:
             action = actions[row[ACTIONS] : row[ACTIONS] + size].reshape(S, W, heads)
-        block = Block(v_next.reshape(S, choices, W), v_wait, V[here : here + size].reshape(S, W, heads))
-        if m == 0:
-            back_up_now(step, block, Choice(how, action, probabilities), s_from, s_to)
+        if optimism is None:
+            lists = (successor, probability, begin[at], count[at])
+            if m == 0:
+                best_now(lists, r, th, v_next, value, action, s_from, s_to)
+            elif W <= FEW and len(matrix) == 0:
+                best_of_few(lists, r, th, v_next, value, action, s_from, s_to)
+            else:
+                best_of_many(lists, matrix, r, th, v_next, value, action, (s_from, s_to, low, high))
         else:
-            back_up(step, block, Choice(how, action, probabilities), s_from, s_to, low, high)
+            v_wait, probabilities, how = no_wait, no_wait, mode
+            if row[WAIT] >= 0:
+                v_wait = V[row[WAIT] : row[WAIT] + size * A].reshape(S, A, W, heads)
+            if kind == REST:
+                how = OPTIMISTIC if learning else BEST
+            elif mode == MIX:
+                probabilities = mix[row[ACTIONS] : row[ACTIONS] + size].reshape(S, W, heads, A)
+            step = Step(successor, probability, begin[at], count[at], matrix, r, th, std_coefficient, noise, clip)
+            block, choice = Block(v_next, v_wait, value), Choice(how, action, probabilities)
+            if m == 0:
+                back_up_now(step, block, choice, s_from, s_to)
+            else:
+                back_up(step, block, choice, s_from, s_to, low, high)

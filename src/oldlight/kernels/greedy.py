@@ -12,6 +12,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from oldlight.kernels.cache import compiled
+from oldlight.kernels.copying import copy_into
 from oldlight.kernels.episodes import GIVEN, Rule, begin, play
 
 MIXED = np.uint64(0x9E3779B97F4A7C15)
@@ -147,7 +148,7 @@ def _relax(known, q, model, H, warmup):
                 total += belief[x] * (model.bonus[row, sa] + (model.rewards[step, x, a] if counted else 0.0))
                 for k in range(model.n_next[row, sa]):
                     after[model.successor[row, sa, k]] += belief[x] * model.weight[row, sa, k]
-        belief[:] = after
+        copy_into(belief, after)
     row = 0 if model.n_next.shape[0] == 1 else h + warmup
     for a in range(A):
         x = total

@@ -14,6 +14,7 @@ Random numbers are read as in the general loop, and the sums are made in the sam
 import numpy as np
 
 from oldlight.kernels.cache import compiled
+from oldlight.kernels.copying import copy_into
 from oldlight.kernels.episodes import TILE, draw, draw_row
 
 
@@ -126,7 +127,7 @@ def play_random(world, rule, draws, played):
             for e in range(high - low):
                 counted[np.uintp(h - newest[e] if newest[e] >= 0 else nothing_yet)] += 1
         for h in range(H):
-            played.states[h, low:high] = states[h * TILE : h * TILE + high - low]
+            copy_into(played.states[h, low:high], states[h * TILE : h * TILE + high - low])
 
 
 @compiled

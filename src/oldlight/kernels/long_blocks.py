@@ -12,14 +12,16 @@ a product of matrices, from sums that were made before, for a tile of w that sta
 
 import numpy as np
 
-from oldlight.kernels.cache import compiled
+from oldlight.kernels.cache import borrowing, compiled
+
+_inner = borrowing(fastmath={"contract"})
 
 TILE = 256  # w at a time
 PRODUCT = 2**18  # multiplications up to which the library for products does not start threads of its own
 COLUMNS = 160  # of a product; its rows are as many as PRODUCT leaves
 
 
-@compiled(inline="always")
+@_inner
 def _best_of_sums(source, i, p, i_second, p_second, w0, n, best, arg):
     """best[j] = max_a p·source[i, a, w0 + j] + p_second·source[i_second, a, w0 + j], and arg[j] the first a that reaches it."""
     w1, choices = w0 + n, source.shape[1]
@@ -75,7 +77,7 @@ def _best_of_sums(source, i, p, i_second, p_second, w0, n, best, arg):
             arg[j] = a if later else arg[j]
 
 
-@compiled(inline="always")
+@_inner
 def _add_up(successor, probability, begin, K, v_next, w0, n, x):
     """x[0, a, j] = Σ_k probability[begin + k]·v_next[successor[begin + k], a, w0 + j], k < K, for K ≥ 3."""
     w1, end = w0 + n, begin + K
@@ -130,7 +132,7 @@ def _find_twins(lists, A, s_from, s_to, twin):
             twin[(s - s_from) * A + q] = found
 
 
-@compiled(inline="always")
+@_inner
 def _interleave(rows, which, scale, added, n, to):
     """to[j·A + q] = added[q] + scale[q]·rows[which[q], j], four q at a time."""
     A = len(which)
@@ -155,7 +157,7 @@ def _interleave(rows, which, scale, added, n, to):
         q += 1
 
 
-@compiled(inline="always")
+@_inner
 def _interleave_actions(rows, which, n, to):
     """to[j·A + q] = rows[which[q], j]."""
     A = len(which)

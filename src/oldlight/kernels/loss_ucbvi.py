@@ -81,11 +81,11 @@ def count_episode(states, actions, tree, path):
                 first[i, a] = j
             entries[j, 1] += 1
             if corner[h, s] < 0:
-                corner[h, s] = _node(h, s, -1, -1, tree)
+                corner[h, s] = _node(h, s, np.int64(-1), np.int64(-1), tree)
             i = corner[h, s]
         else:
             if child[i, a] < 0:
-                child[i, a] = _node(h, -1, i, a, tree)
+                child[i, a] = _node(h, np.int64(-1), i, a, tree)
             i = child[i, a]
         path[h] = i
         a = actions[h]
@@ -169,7 +169,7 @@ def plan(tree, rules, everything, path, key, draws, sequences):
         while i >= 0:
             _back_up(i, key, not everything, tree, rules, q)
             i = tree.nodes[i, NEXT] if everything else -1
-    _back_up(0, key, False, tree, rules, q)
+    _back_up(np.int64(0), key, np.bool_(False), tree, rules, q)
     for row in range(H + 1):
         for s in range(S if row > 0 else 1):
             i = child[0, 0] if row == 0 else corner[row - 1, s]

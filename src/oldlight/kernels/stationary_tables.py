@@ -10,6 +10,7 @@ import numpy as np
 
 from oldlight.kernels.block import back_up, back_up_now
 from oldlight.kernels.cache import compiled
+from oldlight.kernels.copying import copy_into
 
 MEMORY = 5  # pairs that an extrapolation uses beside the newest
 PATIENCE = 4  # turns after which an extrapolation must have brought the spread down
@@ -75,22 +76,22 @@ def propose(history, x, fx, spread, out):
     count, N = history.count, len(x)
     if spread < history.least[0]:
         history.least[0], count[SINCE], count[KEPT] = spread, 0, 1
-        history.safe[:] = fx
+        copy_into(history.safe, fx)
     else:
         count[SINCE] += 1
     if count[SINCE] >= PATIENCE and count[KEPT]:
         history.least[0] = np.inf
         count[:] = 0
-        out[:] = history.safe
+        copy_into(out, history.safe)
         return
     newest = 0 if count[PAIRS] == 0 else (count[NEWEST] + 1) % len(history.xs)
     count[NEWEST], count[PAIRS] = newest, min(count[PAIRS] + 1, len(history.xs))
-    history.xs[newest] = x
-    history.fs[newest] = fx
+    copy_into(history.xs[newest], x)
+    copy_into(history.fs[newest], fx)
     weights = np.zeros(MEMORY + 1)
     pairs = count[PAIRS]
     if pairs < 3 or not _weights(history, pairs, newest, weights):
-        out[:] = fx
+        copy_into(out, fx)
         return
     for k in range(N):
         value = fx[k]
@@ -111,9 +112,9 @@ def settle(step, blocks, choice, flat, history, rule, most):
     now = blocks.v_next.shape[1] == 1 and blocks.value.shape[2] == 1
     for sweep in range(most):
         if now:
-            back_up_now(step, blocks, choice, 0, S)
+            back_up_now(step, blocks, choice, np.int64(0), S)
         else:
-            back_up(step, blocks, choice, 0, S, 0, W)
+            back_up(step, blocks, choice, np.int64(0), S, np.int64(0), W)
         low, high = np.inf, -np.inf
         for k in range(len(x)):
             change = y[k] - x[k]

@@ -26,8 +26,6 @@ from oldlight.planning.delay import (
     by_start,
     checked_layout,
 )
-from oldlight.planning.large_loss import plan_large_loss, too_many_corners
-from oldlight.planning.link_solution import planned_by_automaton, solve_link
 from oldlight.planning.q_values import q_values
 from oldlight.planning.scratch import empty, scratch_folder
 from oldlight.planning.solution import PlanOptions, Solution, Work
@@ -109,14 +107,8 @@ def _solved(problem: ImpairedMDP, asked: PlanOptions) -> Solution:
         from oldlight.planning.stationary import solve_forever
 
         return solve_forever(problem, asked)
-    if depth is None and too_many_corners(problem):
-        return plan_large_loss(problem, asked)
-    if planned_by_automaton(problem):
-        plain = problem.has_delay_law and problem.loss is not None and problem.loss.independent
-        plain = plain and asked.seconds is None and depth is None
-        if plain and problem.law.constant is not None and _counted_along(problem):
-            return _plan_certain(problem)
-        return solve_link(problem, asked)
+    if not problem.has_delay_law or problem.loss is not None:
+        return _plan_link(problem, asked)
     if depth is not None and depth < (problem.warmup or problem.law.max_delay):
         from oldlight.planning.ladder import plan_ladder
 
@@ -124,6 +116,20 @@ def _solved(problem: ImpairedMDP, asked: PlanOptions) -> Solution:
     if _counted_along(problem):
         return _plan_certain(problem)
     return _plan_delay(problem, asked)
+
+
+def _plan_link(problem: ImpairedMDP, asked: PlanOptions) -> Solution:
+    """Behind a link without a delay law, or with losses. Its planners are imported here: a plan under delay alone needs none of them."""
+    from oldlight.planning.large_loss import plan_large_loss, too_many_corners
+    from oldlight.planning.link_solution import solve_link
+
+    if asked.depth is None and too_many_corners(problem):
+        return plan_large_loss(problem, asked)
+    plain = problem.has_delay_law and problem.loss is not None and problem.loss.independent
+    plain = plain and asked.seconds is None and asked.depth is None
+    if plain and problem.law.constant is not None and _counted_along(problem):
+        return _plan_certain(problem)
+    return solve_link(problem, asked)
 
 
 def checked_options(problem: ImpairedMDP, tolerance: float, depth: int | None, max_bytes: int | None) -> float:
@@ -138,9 +144,11 @@ def checked_options(problem: ImpairedMDP, tolerance: float, depth: int | None, m
 
 def _counted_along(problem: ImpairedMDP) -> bool:
     """Are there many information states, and is the current state certain at each?"""
+    if _size(problem) <= SMALL_TABLE:
+        return False
     from oldlight.planning.heuristics import certain
 
-    return _size(problem) > SMALL_TABLE and certain(problem)
+    return certain(problem)
 
 
 def _size(problem: ImpairedMDP) -> int:

@@ -83,7 +83,7 @@ def blackout_values(problem: ImpairedMDP, policy: BlackoutPolicy) -> Floats:
     corner, unseen = np.zeros((H - d + 1, S, Q)), np.empty(S)
     first = encode(tuple(policy.sequences[0, 0, 0, :d].tolist()), A)
     losses = (d, np.array(seen), np.ascontiguousarray(G))
-    sequences = np.require(policy.sequences, requirements=["C", "W"])  # one kind of array: one loop is compiled
+    sequences = np.require(policy.sequences, action_type(A), ["C", "W"])  # one kind of array: one loop is compiled
     kernels.walk_all(process, losses, sequences, first, corner, unseen)
     if d == H:
         return unseen

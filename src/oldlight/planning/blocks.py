@@ -13,15 +13,17 @@ Values stand in one flat array, in one of three ways:
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
-from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
-from typing import Literal
+from typing import TYPE_CHECKING, Literal
 
 import numpy as np
 
 from oldlight.arrays import Floats, Ints
 from oldlight.machine import thread_count
 from oldlight.model.information import Layout
+
+if TYPE_CHECKING:
+    from concurrent.futures import ThreadPoolExecutor
 
 Key = tuple[int, int]  # (m, δ)
 SMALL = 2_000_000  # multiplications of a level below which threads do not pay
@@ -40,7 +42,8 @@ class Stage:
 class Schedule:
     """Rows of blocks for the kernel, levels of them, and the size of the array of values.
 
-    ends[m]: where G_{H−m} stands. powers[m] = A^m. width: successors of a pair, for the number of multiplications.
+    ends[m]: where G_{H−m} stands. powers[m] = A^m. width: successors of a pair, for the number of multiplications. certain: once something was seen,
+    every arrival is; shortest: the shortest queue then.
     """
 
     def __init__(
@@ -86,6 +89,8 @@ class Schedule:
             for i, j in zip(starts.tolist(), [*starts[1:].tolist(), len(order)], strict=True)
         ]
         self.most_work = max(level[3] for level in self.levels)
+        behind = self.blocks[self.blocks[:, 0] != ROOT]
+        self.certain, self.shortest = bool(behind[:, 8].all()), int(behind[:, 2].min())
 
     def _place(self, h: Ints, m: Ints, waited: Ints, sizes: Ints, rooted: Ints, root_sizes: Ints) -> None:
         """Where the values stand if not as in the table: time H at the front; G that no time reads, at the back of what is still free."""
@@ -165,11 +170,17 @@ class Schedule:
                 yield (*pending[:3], 1)
                 pending = None
             if alone:
-                yield time, first, last, max(threads, -(-work // CALL))
+                yield time, first, last, -(-work // (CALL * threads)) * threads  # as many for each thread
             else:
                 pending = (time, first, last, work) if pending is None else (time, pending[1], last, pending[3] + work)
         if pending is not None:
             yield (*pending[:3], 1)
+
+
+def _threads() -> ThreadPoolExecutor:
+    from concurrent.futures import ThreadPoolExecutor  # small plans need none
+
+    return ThreadPoolExecutor(thread_count())
 
 
 def run_calls(
@@ -185,8 +196,12 @@ def run_calls(
             if parts == 1:
                 work(first, last, 0, 1)
             else:
-                pool = pool or ThreadPoolExecutor(thread_count())
-                for job in [pool.submit(work, first, last, i, parts) for i in range(parts)]:
+                pool = pool or _threads()
+                own = parts == thread_count()  # then this thread does the first: one less to be woken
+                jobs = [pool.submit(work, first, last, i, parts) for i in range(own, parts)]
+                if own:
+                    work(first, last, 0, parts)
+                for job in jobs:
                     job.result()
             if after is not None:
                 after(time)

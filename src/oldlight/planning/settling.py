@@ -212,10 +212,10 @@ class SettledSearch(AgeSearch):
         """out[i, j]: what the plan does at time h + j while nothing is seen, of links with one tick that shows nothing."""
         from oldlight.kernels import corners as kernels
 
-        out = np.zeros((len(laws), len(self.tables.layers.moves) - h), np.int64)
+        out = np.zeros((len(laws), len(self.tables.layers.moves) - h), self.tables.actions.dtype)
         nodes = (int(self._begin[h]) + self._block(h), codes, _writable(laws), out)
         self._go_on(kernels.follow, len(laws), nodes)
-        return out
+        return out.astype(np.int64)
 
 
 def _writable(laws: Floats) -> Floats:

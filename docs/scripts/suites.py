@@ -25,6 +25,7 @@ from oldlight.studies import Result, results, store
 
 Problem = tuple[str, str, str]
 LEAST = 1e-3  # of the best value
+DEFAULT = "default"  # the label of `learners.default()`
 
 
 def regrets(found: Iterable[Result]) -> dict[Problem, dict[str, float]]:
@@ -71,13 +72,15 @@ def profile(score: Mapping[Problem, Mapping[str, float]], name: str, factors: An
 
 
 def table(score: Mapping[Problem, Mapping[str, float]], regret: Mapping[Problem, Mapping[str, float]]) -> str:
-    """Two tables in Markdown: learners, and problems with their best learner."""
+    """Two tables in Markdown: learners, and problems with their best learner and the score of the default."""
     lines = ["| learner | mean score | worst | problems |", "|---|---|---|---|"]
     lines += [f"| {name} | {mean:.2f} | {worst:.1f} | {n} |" for name, mean, worst, n in summary(score)]
-    lines += ["", "| link | process | best learner | regret |", "|---|---|---|---|"]
-    for (block, instance, channel), row in regret.items():
+    lines += ["", f"| link | process | best learner | regret | score of {DEFAULT} |", "|---|---|---|---|---|"]
+    for problem, row in regret.items():
+        block, instance, channel = problem
         best = min(row, key=row.__getitem__)
-        lines.append(f"| {block} ({channel}) | {instance} | {best} | {row[best]:.4g} |")
+        mine = f"{score[problem][DEFAULT]:.2f}" if DEFAULT in row else "–"
+        lines.append(f"| {block} (`{channel}`) | {instance} | {best} | {row[best]:.4g} | {mine} |")
     return "\n".join(lines)
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import gc
 import os
 import re
 import sys
@@ -15,7 +14,7 @@ import pytest
 
 import oldlight as ol
 from oracle import History, random_instance
-from repeats import set_thorough
+from repeats import is_thorough, set_thorough
 
 os.environ.pop("PYTHONDONTWRITEBYTECODE", None)  # hundreds of child processes need not compile our modules again
 sys.dont_write_bytecode = False
@@ -39,9 +38,16 @@ def pytest_xdist_auto_num_workers() -> int:
     return (os.cpu_count() or 1) + 1
 
 
+def is_wanted(item: pytest.Item) -> bool:
+    """Of the pairs of two parameters that are marked `crossed` every second one, unless thorough."""
+    mark = item.get_closest_marker("crossed")
+    return mark is None or is_thorough() or sum(item.callspec.indices[name] for name in mark.args) % 2 == 0  # type: ignore[attr-defined]
+
+
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     """Files that start processes are marked, so that they can be left out: pytest -m "not subprocess". Files with slow tests come first: what is
     left at the end, when one test process has nothing to do any more, is short."""
+    items[:] = filter(is_wanted, items)
     starts = {
         path: bool(STARTS_PROCESSES.search(path.read_text(encoding="utf-8"))) for path in {item.path for item in items}
     }
@@ -50,12 +56,6 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
             item.add_marker("subprocess")
     slow = {item.path for item in items if item.get_closest_marker("slow")}
     items.sort(key=lambda item: item.path not in slow)  # otherwise in their order
-
-
-def pytest_collection_finish() -> None:
-    """Thousands of collected tests and all that they import stay until the end: the garbage collector need not look at them again and again."""
-    gc.collect()
-    gc.freeze()
 
 
 def pytest_terminal_summary(config: pytest.Config) -> None:

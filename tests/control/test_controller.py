@@ -109,6 +109,7 @@ def play(problem: ol.ImpairedMDP, controller: Controller, rng: np.random.Generat
     return total
 
 
+@pytest.mark.crossed("kind", "seed")
 @pytest.mark.parametrize("kind", KINDS)
 @pytest.mark.parametrize("seed", range(4))
 def test_any_stream_of_messages(kind: str, seed: int) -> None:

@@ -44,6 +44,7 @@ def played(problem: ol.ImpairedMDP, controller: ol.Controller, seed: Any, policy
     return earned
 
 
+@pytest.mark.crossed("channel", "actuation")
 @pytest.mark.parametrize("actuation", [0, 1])
 @pytest.mark.parametrize("channel", BY_NODES, ids=names)
 def test_a_controller_does_what_the_plan_says(channel: Any, actuation: int, tmp_path: Path) -> None:

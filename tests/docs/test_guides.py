@@ -27,7 +27,7 @@ SAID = {
 
 
 SHORTER = {  # in `make test`: the same with fewer episodes
-    "researcher.toml": ("episodes = 400\nevery = 40", "episodes = 80\nevery = 8"),
+    "researcher.toml": ("seeds = 3\nepisodes = 400\nevery = 40", "seeds = 2\nepisodes = 40\nevery = 4"),
     "engineer.py": ("episodes=400", "episodes=60"),
 }
 

@@ -326,6 +326,7 @@ def test_a_time_limit_outside_warns_where_rewards_travel() -> None:
         run(TimeLimit(ImpairedObservation(Ones(99), "constant:3"), 7), action=0)  # rewards at once
 
 
+@pytest.mark.crossed("channel", "in_order")
 @pytest.mark.parametrize("rewards", ["immediate", "delayed"])
 @pytest.mark.parametrize("in_order", [True, False])
 @pytest.mark.parametrize(

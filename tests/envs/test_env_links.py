@@ -43,6 +43,7 @@ def test_ages_in_the_vector_environment(channel: Any) -> None:
         assert late.max() == channel.longest or isinstance(channel, ol.RenewalLoss)
 
 
+@pytest.mark.crossed("channel", "wrapped")
 @pytest.mark.parametrize("channel", BY_NODES, ids=names)
 @pytest.mark.parametrize("wrapped", [False, True])
 def test_ages_of_one_environment(channel: Any, wrapped: bool) -> None:

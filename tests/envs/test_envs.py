@@ -87,6 +87,7 @@ def test_importing_the_package_does_not_import_gymnasium() -> None:
     )
 
 
+@pytest.mark.crossed("name", "link")
 @pytest.mark.parametrize("link", LINKS, ids=str)
 @pytest.mark.parametrize("name", IDS)
 def test_check_env_finds_nothing(name: str, link: dict[str, Any]) -> None:

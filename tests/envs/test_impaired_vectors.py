@@ -92,6 +92,7 @@ def test_the_flat_box_by_hand() -> None:
     assert numbers.step(1)[0].tolist() == [1, 1, 1, 1, 1, 0]
 
 
+@pytest.mark.crossed("kind", "actions")
 @pytest.mark.parametrize("kind", [k for k in SPACES if k != "Text"])
 @pytest.mark.parametrize("actions", ACTIONS)
 def test_the_flat_box_loses_nothing(kind: str, actions: str) -> None:

@@ -38,6 +38,7 @@ KINDS: list[tuple[type[Any], dict[str, Any]]] = [
 ALL = [pytest.param(partial(make, **how), id=f"{make.__name__} {how}") for make, how in KINDS]
 
 
+@pytest.mark.crossed("make", "name")
 @pytest.mark.parametrize("make", ALL)
 @pytest.mark.parametrize("name", ["warm", "by pair", "late actions"])
 def test_the_same_seed_gives_the_same_run_and_another_does_not(make: Any, name: str) -> None:
@@ -47,6 +48,7 @@ def test_the_same_seed_gives_the_same_run_and_another_does_not(make: Any, name: 
     assert not np.array_equal(one.values, other.values)
 
 
+@pytest.mark.crossed("make", "name")
 @pytest.mark.parametrize("make", ALL)
 @pytest.mark.parametrize("name", ["warm", "by pair"])
 def test_a_checkpoint_continues_to_the_same_result(make: Any, name: str, tmp_path: Path) -> None:

@@ -88,7 +88,7 @@ ONCE_FOR = {name: "delay: geometric" if "delay" in kinds else "loss: cold" for n
 ONE_OF_EACH = ("delay: geometric", "delay: constant, warm", "loss: cold", "both: constant")
 FEWER = [case for case in CASES if case.values[1] == {} or case.values[2] in ONE_OF_EACH]  # variants: not everywhere
 ONCE = [
-    case for case in FEWER if case.values[1] == {} or case.values[2] == ONCE_FOR[case.values[0]]
+    case for case in FEWER if case.values[2] in (ONE_OF_EACH if case.values[1] == {} else (ONCE_FOR[case.values[0]],))
 ]  # what users can check by themselves too: variants behind one link each
 if not is_thorough():
     CASES = FEWER

@@ -146,6 +146,7 @@ def test_the_printed_divisor_never_learns_where_nothing_arrives_at_once() -> Non
     assert printed.shortfalls[-500:].mean() > 0.6 * printed.shortfalls[500:1000].mean()
 
 
+@pytest.mark.crossed("who", "where")
 @pytest.mark.parametrize(
     "who", ["hoeffding", "bernstein", "doubling", "greedy", "pooled", "law estimated", "rewards estimated", "posterior"]
 )

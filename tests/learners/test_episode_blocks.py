@@ -59,6 +59,7 @@ def assert_same(one: LearningRun, other: LearningRun, n: int | None = None) -> N
         assert (a is None and b is None) or np.array_equal(a[:n], b[:n], equal_nan=True), column
 
 
+@pytest.mark.crossed("name", "options")
 @pytest.mark.parametrize("options", OPTIONS)
 @pytest.mark.parametrize("name", PROBLEMS)
 def test_blocks_and_single_episodes_give_the_same_numbers(name: str, options: str) -> None:
@@ -93,6 +94,7 @@ def one_by_one(learner: Any) -> Any:
     return learner
 
 
+@pytest.mark.crossed("name", "who")
 @pytest.mark.parametrize("who", OTHERS)
 @pytest.mark.parametrize("name", PROBLEMS)
 def test_blocks_of_the_other_learners_give_the_same_numbers(name: str, who: str) -> None:

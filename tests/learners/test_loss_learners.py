@@ -156,8 +156,9 @@ def test_optimism_holds_with_the_constant_of_the_theory_and_fails_with_a_tiny_on
     problem = tiny(5, S=2, H=2)
     best = ol.solve(problem).value
     most = float(problem.mdp.rewards.max(axis=(1, 2)).sum())
+    n = repeats(2000, 4000)
     for seed in range(3):
-        run = learn(problem, OptimisticPlanning(c=algorithm_2.THEORY), 4000, seed=seed, every=4000)
+        run = learn(problem, OptimisticPlanning(c=algorithm_2.THEORY), n, seed=seed, every=n)
         assert (run.estimates >= best).all()
         assert run.estimates[-1] < most - 0.1  # and it says something: it is below what the rewards alone say
     below = [

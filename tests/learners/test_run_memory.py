@@ -36,6 +36,7 @@ def peak(do: Callable[[], object]) -> int:
         tracemalloc.stop()
 
 
+@pytest.mark.crossed("name", "start")
 @pytest.mark.parametrize("start", ["warm", None], ids=str)
 @pytest.mark.parametrize("name", LEARNERS)
 def test_a_learner_holds_what_it_announces(name: str, start: str | None, monkeypatch: pytest.MonkeyPatch) -> None:

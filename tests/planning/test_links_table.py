@@ -32,6 +32,7 @@ def behind(channel: Any, late: int = 0) -> ol.ImpairedMDP:
     return ol.ImpairedMDP(process(late), channel, actuation=late, pending=(1,) * late)
 
 
+@pytest.mark.crossed("channel", "late")
 @every_link
 @pytest.mark.parametrize("late", [0, 1])
 def test_heuristics_are_valued_exactly_and_played(channel: Any, late: int) -> None:
@@ -45,6 +46,7 @@ def test_heuristics_are_valued_exactly_and_played(channel: Any, late: int) -> No
         assert abs(played.mean - worth.value) <= 5 * played.returns.std() / np.sqrt(n) + TOLERANCE
 
 
+@pytest.mark.crossed("channel", "late")
 @every_link
 @pytest.mark.parametrize("late", [0, 1])
 def test_the_ladder_contains_the_optimum_and_its_policy_earns_what_it_says(channel: Any, late: int) -> None:
@@ -59,6 +61,7 @@ def test_the_ladder_contains_the_optimum_and_its_policy_earns_what_it_says(chann
     assert (np.diff(uppers) <= TOLERANCE).all()  # a deeper rung knows less
 
 
+@pytest.mark.crossed("channel", "late")
 @every_link
 @pytest.mark.parametrize("late", [0, 1])
 def test_truncated_links_are_worth_more_by_at_most_what_is_said(channel: Any, late: int) -> None:

@@ -41,6 +41,7 @@ LINKS: dict[str, Any] = {
 }
 
 
+@pytest.mark.crossed("kind", "seed")
 @pytest.mark.parametrize("seed", range(2))
 @pytest.mark.parametrize("kind", LINKS)
 def test_plans_policies_and_controllers_agree(kind: str, seed: int, tmp_path: Path) -> None:
@@ -74,6 +75,7 @@ def _driven(controller: ol.Controller, problem: ol.ImpairedMDP, folder: Path) ->
     return out
 
 
+@pytest.mark.crossed("kind", "how")
 @pytest.mark.parametrize("kind", ["loss", "late and lossy", "bursts", "packets"])
 @pytest.mark.parametrize("how", [{"discount": 0.8}, {"average": True}])
 def test_plans_for_ever_agree(kind: str, how: dict[str, Any], tmp_path: Path) -> None:

@@ -37,6 +37,7 @@ CHANNELS: dict[str, tuple[Any, dict[str, Any]]] = {
 }
 
 
+@pytest.mark.crossed("kind", "seed")
 @pytest.mark.parametrize("seed", range(6))
 @pytest.mark.parametrize("kind", CHANNELS)
 def test_plans_and_values_agree(kind: str, seed: int) -> None:

@@ -37,6 +37,7 @@ def upper_tables(plan: LinkPlan) -> AgeTables:
     return AgeTables(plan.plant, plan._layers(plan.automaton.longest), bounded=False, kept=False).run()
 
 
+@pytest.mark.crossed("channel", "certain")
 @pytest.mark.parametrize("channel", LINKS.values(), ids=LINKS)
 @pytest.mark.parametrize("certain", [False, True])
 def test_the_walk_values_the_policy_of_the_tables(channel: ol.Channel, certain: bool) -> None:

@@ -35,6 +35,7 @@ CASES: list[tuple[str, Any, dict[str, Any]]] = [
 ]
 
 
+@pytest.mark.crossed("mdp", "loop")
 @pytest.mark.parametrize("mdp", [SPARSE, dense(), dense(1)], ids=["two successors", "four successors", "one successor"])
 @pytest.mark.parametrize(("loop", "channel", "how"), CASES)
 def test_the_same_episodes_as_by_the_general_loop(mdp: ol.TabularMDP, loop: str, channel: Any, how: Any) -> None:

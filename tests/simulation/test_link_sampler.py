@@ -108,6 +108,7 @@ def test_a_link_of_one_s_own_has_no_end() -> None:
         assert missing <= 1
 
 
+@pytest.mark.crossed("channel", "actuation")
 @pytest.mark.parametrize("actuation", [0, 2])
 @pytest.mark.parametrize("channel", BY_NODES, ids=names)
 def test_a_simulated_plan_earns_its_value(channel: Any, actuation: int) -> None:

@@ -20,7 +20,7 @@ from scipy import sparse
 import oldlight as ol
 
 A, K, H, MOST = 5, 3, 20, 16e9
-LARGEST = 2_500_000  # states of the written-out model up to which the others are run too
+LARGEST = 5_000_000  # states of the written-out model up to which the others are run too
 
 
 def process(S: int, seed: int = 0) -> tuple[Any, Any]:

@@ -2,7 +2,7 @@
 
 Each row: bounds on the best executable value, time on the clock, processor time and the peak of memory. Needs the data of the package
 icu-sepsis (pip install icu-sepsis --no-deps). One process per link, so that peaks are its own. Without links it runs them all and writes the table of
-docs/icu.md, all rows from that one run, with the machine and its load; with links it prints their rows.
+docs/icu.md, all rows from that one run, with the machine and its load; with links it prints their rows. What is under way, and how far, goes to stderr.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ def row(link: str) -> str:
         ol.ImpairedMDP(ol.instances.sensing_chain(n_states=4), link.strip()), **options
     )  # compiles what is compiled
     began, worked = time.perf_counter(), time.process_time()
-    found = ol.solve(problem, **options, progress=False)
+    found = ol.solve(problem, **options)  # says how far it is, on a terminal or as lines
     wall, work = time.perf_counter() - began, time.process_time() - worked
     peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 2**20
     said = ", ".join(f"{key}={value:g}" for key, value in options.items()) or "–"
@@ -54,7 +54,8 @@ def row(link: str) -> str:
 def main(links: list[str]) -> None:
     rows, loads = [], [os.getloadavg()[0]]
     for link in links or LINKS:
-        done = subprocess.run([sys.executable, __file__, "--row", link], capture_output=True, text=True, check=True)
+        print(f"{time.strftime('%H:%M:%S')} {link} ...", file=sys.stderr, flush=True)
+        done = subprocess.run([sys.executable, __file__, "--row", link], stdout=subprocess.PIPE, text=True, check=True)
         rows.append(done.stdout.strip().splitlines()[-1])
         loads.append(os.getloadavg()[0])
         print(rows[-1], flush=True)

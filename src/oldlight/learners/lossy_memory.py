@@ -13,6 +13,7 @@ policies 16, so 44·W. Beside that
 
 from __future__ import annotations
 
+import math
 from typing import Any
 
 import numpy as np
@@ -28,6 +29,8 @@ from oldlight.model.mdp import TabularMDP
 from oldlight.model.problem import ImpairedMDP
 
 TRUE = 44  # bytes of an entry of the true process
+UNLISTED = 28  # of an entry that is 0, and so in no list
+SMALLEST = math.log(np.nextafter(0.0, 1.0))  # of positive numbers
 SEQUENCE = 37  # and of a sequence
 
 
@@ -38,13 +41,21 @@ def lossy_bytes(problem: ImpairedMDP, learner: Any, episodes: int | None) -> int
     true = TRUE * steps * S * A * width
     if isinstance(learner, PosteriorSampling | OptimisticPlanning):
         tables = planner_tables(problem.automaton, S, A, learner.pooled)
+        unlisted = UNLISTED * (1 if learner.pooled else H) * S * A * S * _zeros(learner, S)
         both = 16 * H * S * A * S if getattr(learner, "oracle", None) == "alternating" else 0
-        return true + tables + search_room(tables) + both
+        return int(true + tables + search_room(tables) + both - unlisted)
     if isinstance(learner, LossUCBVI):
         return true + SEQUENCE * (H + 1) * S * H + _tree(problem, width, episodes)
     if isinstance(learner, LinkLearner):
         return true + _link_learner(problem, learner, width, episodes)
     return 0
+
+
+def _zeros(learner: Any, n_states: int) -> float:
+    """The share of a posterior's draws that are too small for a number: a gamma variable with the parameter α is below x with a probability near x^α."""
+    if not isinstance(learner, PosteriorSampling):
+        return 0.0
+    return math.exp(SMALLEST * (1.0 / n_states if learner.prior is None else learner.prior))
 
 
 def longest_list(mdp: TabularMDP) -> tuple[int, int]:

@@ -605,9 +605,8 @@ def main() -> None:
         machine["repeats"] = "few (--quick)"
     console.print(", ".join(f"{key} {value}" for key, value in machine.items()))
     found: dict[str, list[Row]] = {}
-    for title, section in SECTIONS.items():
-        if options.only and options.only not in title:
-            continue
+    wanted = {title: section for title, section in SECTIONS.items() if not options.only or options.only in title}
+    for title, section in wanted.items():
         began = time.perf_counter()
         found[title] = rows = list(section(options.quick))
         columns = list(dict.fromkeys(key for row in rows for key in row))
@@ -617,12 +616,22 @@ def main() -> None:
         for row in rows:
             table.add_row(*(_cell(key, row.get(key)) for key in columns))
         console.print(table)
+        _keep(options, machine, found, len(wanted))
+
+
+def _keep(options: argparse.Namespace, machine: Row, found: dict[str, list[Row]], wanted: int) -> None:
+    """Write what there is so far: a run that is stopped keeps its finished sections, and says how many they are."""
+    about = (
+        machine
+        if len(found) == wanted
+        else machine | {"sections": f"{len(found)} of {wanted}, the run is not finished"}
+    )
     if options.docs:
         shown = {title: (SECTIONS[title].__doc__ or "", rows) for title, rows in found.items()}
-        write(Path(options.docs), markdown(shown, _cell, machine))
+        write(Path(options.docs), markdown(shown, _cell, about))
     if options.json:
         with open(options.json, "w", encoding="utf-8") as stream:
-            json.dump({**machine, "sections": found}, stream, indent=1, ensure_ascii=False)
+            json.dump({**about, "sections": found}, stream, indent=1, ensure_ascii=False)
 
 
 def _seconds_since(began: float) -> str:

@@ -41,11 +41,11 @@ import threading
 import warnings
 from pathlib import Path
 
-import llvmlite.binding as llvm
 import numba as nb
 import numpy as np
 from numba.core import entrypoints, environment
 from numba.core.caching import FunctionCache, IndexDataCacheFile
+from numba.core.codegen import ll as llvm  # llvmlite, in the version that this numba comes with
 from numba.core.compiler_lock import global_compiler_lock
 from numba.core.runtime import _nrt_python
 from numba.np import numpy_support

@@ -7,7 +7,7 @@ policies 16, so 44·W. Beside that
     LossUCBVI                                 the sequences, the draws (the last and the new ones), the policy and the one before: 37·(H + 1)·S·H. The tree
                                               has a node for each information state met: at step h, j steps after an observation, no more than S·A^j, and no
                                               more than K episodes times the probability of such a blackout
-    LinkLearner                               counts, the last model and the last process, the new ones: 40 bytes an entry; lists as long as what a pair was
+    LinkLearner                               counts, those of now, the last model and the last process, the new ones: 56 bytes an entry; lists as long as what a pair was
                                               seen to lead to, 28 bytes an entry; the tables of the link twice, the plan's and those of the policy before
 """
 
@@ -45,6 +45,8 @@ def lossy_bytes(problem: ImpairedMDP, learner: Any, episodes: int | None) -> int
         both = 16 * H * S * A * S if getattr(learner, "oracle", None) == "alternating" else 0
         return int(true + tables + search_room(tables) + both - unlisted)
     if isinstance(learner, LossUCBVI):
+        if not problem.has_delay_law:
+            return 0  # it refuses such a link by name when it starts
         return true + SEQUENCE * (H + 1) * S * H + _tree(problem, width, episodes)
     if isinstance(learner, LinkLearner):
         return true + _link_learner(problem, learner, width, episodes)
@@ -91,7 +93,7 @@ def _link_learner(problem: ImpairedMDP, learner: LinkLearner, width: int, episod
     steps = 1 if learner.pooled is True and learner.optimism in ("prior", "posterior") and learner.draws == 1 else H
     pairs = S * A * S
     listed = S if learner.optimism == "posterior" else min(width, S, episodes or S) + 1
-    tables = 8 * (H + 1) * pairs + 32 * steps * pairs + 28 * steps * S * A * min(listed, S)
+    tables = 8 * (3 * H + 1) * pairs + 32 * steps * pairs + 28 * steps * S * A * min(listed, S)
     links = 2 * corner_bytes(problem.automaton, S, A)
     room = search_room(planner_tables(problem.automaton, S - added, A, learner.pooled is True))
     ticks = max(len(problem.automaton.row(i)) for i in range(len(problem.automaton.nodes)))

@@ -219,3 +219,15 @@ def test_near_optimal_on_a_tiny_process(make: Any) -> None:
     random = learn(problem, UniformRandom(), 1500, seed=0, every=1500)
     assert np.mean([run.regret[-1] for run in runs]) < 0.3 * random.regret[-1]
     assert np.median([run.shortfalls[-100:].mean() for run in runs]) < 0.02 * random.best
+
+
+@pytest.mark.parametrize("link", ["loss:0.2", "constant:1+loss:0.2"])
+def test_posterior_sampling_settles_every_corner_however_many(link: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A plan that went where the policy goes was one of nodes, which this learner could not play."""
+    problem = ol.ImpairedMDP(ol.instances.sensing_chain(0.8, n_states=4, n_actions=2, horizon=5), link)
+    expected = ol.learn(problem, ol.learners.PosteriorSampling(), 6, seed=2)
+    for name in ("ALONE", "CORNERS", "AT_ONCE", "HEAVY", "LIGHT"):
+        monkeypatch.setattr(f"oldlight.planning.link_plan.{name}", 0)
+    monkeypatch.setattr("oldlight.planning.link_solution.SEQUENCES", 0)
+    found = ol.learn(problem, ol.learners.PosteriorSampling(), 6, seed=2, best=expected.best)
+    np.testing.assert_allclose(found.values, expected.values, rtol=1e-12)

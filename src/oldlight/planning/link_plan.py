@@ -68,7 +68,7 @@ class LinkPlan:
     """A plan behind `automaton` (shifted already by late actions, whose first ones are `pending`).
 
     initial: the law of the first state if it is not the process's own; scratch: a folder for first tables that `max_bytes` of memory do not hold; room: bytes
-    that a search may take, which then forgets what it can find again, or stops with the bounds that it has. After `run`, and whenever that is interrupted after the first
+    that a search may take, which then forgets what it can find again, or stops with the bounds that it has; settle_all: settle every corner, however many there are. After `run`, and whenever that is interrupted after the first
     tables: lower ≤ optimum ≤ upper, and `policy` earns at least `lower`. entries: of the tables; states: of the search's graph.
     """
 
@@ -82,8 +82,10 @@ class LinkPlan:
         max_bytes: int | None = None,
         scratch: Path | None = None,
         room: int | None = None,
+        settle_all: bool = False,
     ) -> None:
         self.mdp, self.automaton, self.scratch, self.room = mdp, automaton, scratch, room
+        self.settle_all = settle_all
         self.limit = default_limit() if max_bytes is None else max_bytes
         self.kept, self.number = np.unique(distinct_actions(mdp), return_inverse=True)
         small = mdp if len(self.kept) == mdp.n_actions else with_actions(mdp, self.kept)
@@ -114,7 +116,7 @@ class LinkPlan:
         try:
             exact = wanted <= CLOSED * magnitude(self.mdp)
             light = layers.blind_size <= AT_ONCE and self._operations(layers) <= LIGHT
-            at_once = (layers.depth == 0 or (exact and light)) and self._few_corners(layers)
+            at_once = (self.settle_all or layers.depth == 0 or (exact and light)) and self._few_corners(layers)
             if at_once and self._settle(layers, wanted, left(), options, progress):
                 return self
             self._first(layers, progress)
@@ -155,7 +157,8 @@ class LinkPlan:
     def _few_corners(self, layers: Layers) -> bool:
         """Is settling every corner (`oldlight.planning.settling`) cheap enough to be tried?"""
         A, most = layers.n_actions, CORNERS if layers.depth else ALONE
-        few = layers.searched and layers.blind_size <= most and self._operations(layers) <= HEAVY
+        few = layers.blind_size <= most and self._operations(layers) <= HEAVY
+        few = layers.searched and (few or self.settle_all)
         return few and table_bytes(layers, kept=True, bounded=True) + 8 * layers.blind_size * (A + 2) <= self.limit
 
     @staticmethod

@@ -66,6 +66,7 @@ def solve_link(problem: ImpairedMDP, asked: PlanOptions, room: int | None = None
         max_bytes=asked.max_bytes,
         scratch=asked.scratch,
         room=room,
+        settle_all=room is not None,
     )
     try:
         with progress_bar(asked.progress, "planning") as callback:
@@ -78,8 +79,8 @@ def solve_link(problem: ImpairedMDP, asked: PlanOptions, room: int | None = None
 
 
 def plan_exactly(problem: ImpairedMDP, tolerance: float = 0.0, room: int | None = None) -> Solution:
-    """`solve_link` without limits, but for the bytes of its search (`room`), for losses with a constant delay: for learners and heuristics, which plan
-    many small problems."""
+    """`solve_link` without limits, for losses with a constant delay: for learners and heuristics, which plan many small problems. room: bytes of its
+    search; every corner is settled then, and the policy is one of sequences."""
     settled_late(problem)  # refuses other links
     return solve_link(problem, PlanOptions(tolerance, progress=False), room)
 
@@ -127,6 +128,7 @@ def _policy(problem: ImpairedMDP, plan: LinkPlan, answers: QValues) -> LinkPolic
         H, d = problem.horizon, search.tables.layers.depth
         late = problem.law.constant if problem.loss.independent else None
         small = late is not None and H * H * problem.n_states * problem.n_actions ** min(late, H) <= SEQUENCES
+        small = small or plan.settle_all
         if small and late is not None and late >= d:  # a greater one: nothing is ever seen
             return blackout_policy(problem, plan, search, answers.action)
     return answers.places

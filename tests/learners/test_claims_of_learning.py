@@ -324,9 +324,9 @@ def test_on_the_dichotomy_the_printed_form_never_ends() -> None:
     assert np.diff(seen.printed_regret)[-100:].max() == pytest.approx(0.0, abs=1e-12)
 
 
-@pytest.mark.parametrize("every", [1, 7])
+@pytest.mark.parametrize("every", [1, 7, "growing"])
 @pytest.mark.parametrize("where", ["constant, cold", "loss"])
-def test_printed_regret_survives_checkpoints_and_files(where: str, every: int, tmp_path: Path) -> None:
+def test_printed_regret_survives_checkpoints_and_files(where: str, every: Any, tmp_path: Path) -> None:
     problem, _, make = HIDDEN[where]
     whole = learn(problem, make(), 40, seed=3, every=every, by_start=True)
     path = tmp_path / "run.npz"

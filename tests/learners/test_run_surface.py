@@ -50,3 +50,19 @@ def test_a_run_is_drawn_on_the_axes_given() -> None:
     run = learn(PROBLEM, UniformRandom(), 12, seed=2)
     assert run.plot(ax) is ax
     assert np.array_equal(ax.lines[0].get_ydata(), run.regret)
+
+
+def test_growing_values_the_first_policies_each_and_stands_for_a_sixteenth_at_most() -> None:
+    """Every value is that of its own episode or of one not more than a sixteenth of the episodes before, in blocks and one by one."""
+    problem = ol.ImpairedMDP(ol.instances.center_chain(0.8), ol.ConstantDelay(1))
+    for make in (ol.learners.DelayedUCBVI, ol.learners.default):  # policies that expire, and blocks that remember them
+        each = ol.learn(problem, make(), 500, seed=3)
+        few = ol.learn(problem, make(), 500, seed=3, every="growing")
+        k = np.arange(500)
+        step = np.where(k < 32, 1, 2 ** np.maximum(0, np.floor(np.log2(np.maximum(k, 1))).astype(int) - 4))
+        assert (step <= np.maximum(1, k / 16)).all()
+        assert np.array_equal(few.values, each.values[k - k % step])
+        assert np.array_equal(few.returns, each.returns)
+    assert "ever more seldom" in repr(few) and not few.exact
+    with pytest.raises(ValueError, match='every .a number of episodes, or "growing". is'):
+        ol.learn(problem, make(), 5, every="seldom")

@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 from oldlight.learners.base import current_policy, has_hook
 from oldlight.learners.episode_blocks import SECONDS, EpisodeBlock, plays_blocks
 from oldlight.learners.policy_evaluator import PolicyEvaluator
-from oldlight.learners.run import LearningRun
+from oldlight.learners.run import LearningRun, valued
 from oldlight.model.episode import Episode
 from oldlight.model.policies import Policy
 from oldlight.model.problem import ImpairedMDP
@@ -48,9 +48,9 @@ class EpisodeLoop:
         run, learner = self.run, self.learner
         n = min(self._length, learner.episodes_per_block, run.episodes - k, CHUNK - k % CHUNK)
         if learner.policies_expire:
-            n = min(n, run.every - k % run.every)
+            n = 1 + int(np.argmax(np.append(valued(run.every, np.arange(k + 1, k + n)), True)))
         began = time.perf_counter()
-        wanted = np.arange(k, k + n) % run.every == 0
+        wanted = valued(run.every, np.arange(k, k + n))
         evaluation, now = 0.0, (run.values[k - 1], run.half_widths[k - 1])
         if learner.policies_expire and wanted[0]:
             now = self.evaluator.value(learner.policy(), k)
@@ -86,12 +86,12 @@ class EpisodeLoop:
     def _one(self, k: int) -> None:
         """Episode k."""
         run, learner = self.run, self.learner
-        valued = k % run.every == 0
+        wanted = bool(valued(run.every, k))
         began = time.perf_counter()
         draws = self._random_numbers(k).one(k % CHUNK)
-        policy = current_policy(learner, self.world.problem.n_actions) if valued or not self._plays_itself else None
+        policy = current_policy(learner, self.world.problem.n_actions) if wanted or not self._plays_itself else None
         evaluation_began = time.perf_counter()
-        if valued and policy is not None:
+        if wanted and policy is not None:
             run.values[k], run.half_widths[k] = self.evaluator.value(policy, k)
         else:
             run.values[k], run.half_widths[k] = run.values[k - 1], run.half_widths[k - 1]

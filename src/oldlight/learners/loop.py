@@ -31,7 +31,7 @@ from oldlight.learners.base import LearnerLike, Setting, acts_on_nodes, has_hook
 from oldlight.learners.checkpoint import Checkpoint
 from oldlight.learners.episode_loop import EpisodeLoop
 from oldlight.learners.policy_evaluator import PolicyEvaluator, best_by_start
-from oldlight.learners.run import COLUMNS, LearningRun
+from oldlight.learners.run import COLUMNS, Every, LearningRun, checked_every
 from oldlight.learners.run_memory import refuse_memory
 from oldlight.model.problem import ImpairedMDP, checked_problem
 from oldlight.model.table_size import check_room
@@ -52,7 +52,7 @@ def learn(
     *,
     seed: Seed = 0,
     evaluate: Literal["exact", "sampled"] = "exact",
-    every: int = 1,
+    every: Every = 1,
     best: float | None = None,
     failure: float = 0.1,
     by_start: bool = False,
@@ -74,7 +74,8 @@ def learn(
         asked at more than some 10,000 information states is valued by played episodes (see `learners.policy_evaluator`). "sampled": all
         are. `run.sampled` is how many values were sampled, and `run.half_widths` carries their 95% intervals.
     every
-        Value the policy of every n-th episode only; those between take the value before them, and `run.every` is n.
+        Value the policy of every n-th episode only; those between take the value before them, and `run.every` is n. A large n lets the first
+        policy, which knows nothing, count for n episodes: "growing" values each of the first 32, then every 2nd up to 64, every 4th up to 128, ..
     best
         The value of the best executable policy, if it is known already (else it is planned first).
     failure
@@ -112,7 +113,7 @@ def learn(
     _check(problem, learner, evaluate, by_start, checkpoint)
     K = checks.whole("episodes", episodes, least=1)
     seed = seed_number(seed, must_repeat=None if checkpoint is None else "checkpoint=")
-    checks.whole("every", every, least=1)
+    every = checked_every(every)
     gamma = _failure(failure)
     check_room("learn", f"a table of what is recorded of {K:,} episodes", len(COLUMNS), K)
     refuse_memory(problem, learner, evaluate, K)

@@ -20,7 +20,7 @@ import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 from numpy.typing import NDArray
@@ -29,6 +29,8 @@ from oldlight import checks, drawing, files
 
 Floats = NDArray[np.float64]
 PERIOD = re.compile(r"\.with_period\([^)]*\)")  # of a channel: no number of a run depends on it
+Every = int | Literal["growing"]
+GROWING = 16  # values between two powers of two
 COLUMNS = ("values", "half_widths", "returns", "estimates", "seconds")
 HEAD: dict[str, type | tuple[type, ...]] = {
     "learner": str,
@@ -36,12 +38,25 @@ HEAD: dict[str, type | tuple[type, ...]] = {
     "episodes": int,
     "seed": int,
     "best": (int, float),
-    "every": int,
+    "every": (int, str),
     "evaluate": str,
     "done": int,
     "interrupted": bool,
 }  # what stands at the head of a file
 BY_START = ("starts", "start_values")  # columns of a run with by_start=True
+
+
+def valued(every: Every, k: Any) -> Any:
+    """Is the policy of episode k (from 0) valued? `every=n`: every n-th. "growing": the first 32, then every 2nd up to 64, every 4th up to 128, ..:
+    a value stands for at most one sixteenth of the episodes so far, so the first policies do not count as if they had been played for longer."""
+    k = np.asarray(k)
+    step = np.maximum(1, 2 ** np.frexp(np.maximum(k, 1))[1].astype(np.int64) // (2 * GROWING)) if every == "growing" else every
+    return k % step == 0
+
+
+def checked_every(every: Any) -> Every:
+    """`every` of `learn`: a number of episodes, or "growing"."""
+    return "growing" if every == "growing" else checks.whole('every (a number of episodes, or "growing")', every, least=1)
 
 
 @dataclass(eq=False)
@@ -58,8 +73,8 @@ class LearningRun:
         Random seed.
     best : float
         The value of the best executable policy.
-    every : int
-        The policy of every n-th episode was valued.
+    every : int or "growing"
+        Which episodes' policies were valued: every n-th, or those of `valued`.
     evaluate : "exact" or "sampled"
         How.
     values, half_widths : ndarray
@@ -105,7 +120,7 @@ class LearningRun:
     episodes: int
     seed: int
     best: float
-    every: int
+    every: Every
     evaluate: str
     values: Floats
     half_widths: Floats
@@ -247,14 +262,17 @@ class LearningRun:
                 "learner's estimate": f"{self.estimates[-1]:.6g}",
                 "seconds": f"{self.seconds.sum():.3g}",
             }
-        how = [f"valued every {self.every} episodes"] if self.every > 1 else []
+        how = [self._which()] if self.every != 1 else []
         how += [f"{self.sampled:,} sampled: each ± {self.half_widths.max():.2g} or less (95%)"] if self.sampled else []
         rows |= {"values": ", ".join(how) or "exact"} | ({"interrupted": "yes"} if self.interrupted else {})
         return drawing.facts(f"LearningRun of {self.learner}", rows)
 
+    def _which(self) -> str:
+        return "valued ever more seldom" if self.every == "growing" else f"valued every {self.every} episodes"
+
     def __repr__(self) -> str:
         regret = f"{self.regret[-1]:.6g}" if len(self.values) else "0"
-        how = f", valued every {self.every} episodes" if self.every > 1 else ""
+        how = f", {self._which()}" if self.every != 1 else ""
         if self.sampled:
             how += f", {self.sampled:,} values sampled: each ± {self.half_widths.max():.2g} or less (95%)"
         return f"LearningRun({self.learner}, {self.done:,} episodes, regret {regret}{how})"
@@ -265,6 +283,7 @@ def _held(held: files.Arrays) -> tuple[dict[str, Any], dict[str, NDArray[Any]]]:
     head = held.table("head", **HEAD)
     episodes = checks.whole("episodes", head["episodes"], least=1)
     checks.whole("done", head["done"], most=episodes)
+    checked_every(head["every"])
     rows = held.shape("values")
     if rows not in ((episodes,), (head["done"],)):
         raise ValueError(f"'values' has shape {rows}, with {head['done']} of {episodes} episodes done")

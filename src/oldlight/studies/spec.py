@@ -4,7 +4,7 @@
     seed = 1                   # the root seed
     seeds = 3                  # replicates: how many seeds of each
     episodes = 4000
-    every = 10                 # value the policy of every 10th episode (1: of each)
+    every = 10                 # value the policy of every 10th episode (1: of each; "growing": ever more seldom, see `learn`)
     start = "warm"             # or "cold"
     instances = ["sensing_chain:0.8", {name = "center_chain", p = 0.99, label = "Env1"}]
     channels = ["constant:1", "geometric:0.3", {kind = "loss", rate = 0.2, label = "20% lost"}]
@@ -45,7 +45,7 @@ class BlockSpec(BaseModel):
     name: str | None = None
     seeds: Positive | None = None
     episodes: Positive | None = None
-    every: Positive | None = None
+    every: Positive | Literal["growing"] | None = None
     evaluate: Literal["exact", "sampled"] | None = None
     by_start: bool | None = None
     failure: Annotated[float, Field(gt=0, lt=1)] | None = None

@@ -30,9 +30,7 @@ class Learnt(NamedTuple):
     planned: np.ndarray  # [t, s, a]: how often each pair had been counted at the last plan
     planned_at: np.ndarray  # [0]: after how many episodes that was; [1]: how many t of `planned` hold
     transitions: np.ndarray  # [t, s, a, s2] of the process that is planned for, with the state that was added
-    keep: (
-        np.ndarray
-    )  # [place]: where the places of the true problem's table stand in the planned one; empty: where they are
+    keep: np.ndarray  # rows (first place in the table that is played, first place in the planned one, how many); none: the two are one
 
 
 @compiled
@@ -117,8 +115,10 @@ def prepare(learnt, plan, rng):
 @compiled
 def keep(learnt, plan, table):
     """Into the table that is played: the planned actions of the states that there are."""
-    for i in range(len(learnt.keep)):
-        table[i] = plan.tables.actions[learnt.keep[i]]
+    for row in range(len(learnt.keep)):
+        here, there = learnt.keep[row, 0], learnt.keep[row, 1]
+        for i in range(learnt.keep[row, 2]):
+            table[here + i] = plan.tables.actions[there + i]
 
 
 @compiled

@@ -41,7 +41,7 @@ class LearntTable:
             np.zeros((1, 0)), np.zeros((0, 0)), theta, np.zeros((1, 0, 0)), np.zeros((1, 0), dtype=np.bool_), first,
             np.array(wide.initial), np.zeros(H),
         )  # fmt: skip
-        self.keep = places_kept(self.layout, self.tables.layout) if extra else np.zeros(0, dtype=np.int64)
+        self.keep = places_kept(self.layout, self.tables.layout) if extra else np.zeros((0, 3), dtype=np.int64)
         self.actions = np.zeros(self.layout.size, dtype=self.tables.actions.dtype) if extra else self.tables.actions
 
     @property
@@ -71,12 +71,9 @@ def with_more_states(setting: Setting, extra: int) -> Setting:
 
 
 def places_kept(layout: Layout, more: Layout) -> Ints:
-    """Where each place of a layout stands in one of the same problem with more states."""
+    """Where the places of a layout stand in one of the same problem with more states: rows (first place here, first place there, how many)."""
     S, A = layout.n_states, layout.n_actions
-    out = np.empty(layout.size, dtype=np.int64)
-    for h, m, waited in np.argwhere(layout.offset >= 0).tolist():
-        here, there, entries = layout.offset[h, m, waited], more.offset[h, m, waited], S * A**m
-        out[here : here + entries] = np.arange(there, there + entries)
-    for h in np.flatnonzero(layout.root >= 0).tolist():
-        out[layout.root[h] : layout.root[h] + A**h] = np.arange(more.root[h], more.root[h] + A**h)
-    return out
+    blocks = np.argwhere(layout.offset >= 0).tolist()
+    rows = [(layout.offset[h, m, waited], more.offset[h, m, waited], S * A**m) for h, m, waited in blocks]
+    rows += [(layout.root[h], more.root[h], A**h) for h in np.flatnonzero(layout.root >= 0).tolist()]
+    return np.array(rows, dtype=np.int64)

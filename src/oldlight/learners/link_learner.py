@@ -200,7 +200,7 @@ class LinkLearner(Learner):
         visits = 0.0 if self.visits == "learnt" else float(self.visits)
         how = Optimism(self.optimism, self.c, setting.log_term, visits, self.sharpness, self.draws)
         known = np.ascontiguousarray(setting.rewards) if self.rewards == "known" else np.zeros((0, 0, 0))
-        keep = np.zeros(0, dtype=np.int64) if self.table is None else self.table.keep
+        keep = np.zeros((0, 3), dtype=np.int64) if self.table is None else self.table.keep
         return Learnt(
             self.counts.arrays(), how.numbers(), known, float(setting.failure), self._now, self._rewards,
             self.planned, self.planned_at, self._transitions, keep,

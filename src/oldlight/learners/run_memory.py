@@ -3,7 +3,7 @@
 Behind a delay the tables over the N information states decide: with A actions in i bytes each and E = Σ_m S·A^m entries for the queues after the last action,
 
     learners that plan (DelayedUCBVI, PosteriorSampling)     values 8·(N + E), actions and two copies of them 3·i·N
-    learners on the augmented process                        numbers 4·(N + E'), E' up to one action more, actions and copies 3·i·N
+    learners on the augmented process                        numbers 4·(N + E'), E' up to one action more, actions and copies 5·i·N
     learners on the newest observation (Memoryless..)        places 8·N, actions and a copy 2·i·N
     LinkLearner                                              the same with a state more, and three tables over (t, s, a, s2): 28·H·S·A·S
     what values the policies                                 all times of the values where they are few (N ≤ 2^22), else two times, as a plan has
@@ -58,7 +58,7 @@ def run_bytes(problem: ImpairedMDP, learner: Any, evaluate: str = "exact", episo
         more = (S + 1) / S  # the state that is added
         return valued + 28 * H * S * S * A + int(more * (8 * (N + ends) + 3 * i * N))
     if isinstance(learner, AugmentedUCBVI | AugmentedQLearning):
-        return valued + 4 * (N + ends + S * power(A, longest + 1)) + 3 * i * N
+        return valued + 4 * (N + ends + S * power(A, longest + 1)) + 5 * i * N
     if isinstance(learner, MemorylessUCBVI | MemorylessQLearning):
         return valued + 8 * N + 2 * i * N
     return valued

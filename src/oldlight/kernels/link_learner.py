@@ -30,7 +30,9 @@ class Learnt(NamedTuple):
     planned: np.ndarray  # [t, s, a]: how often each pair had been counted at the last plan
     planned_at: np.ndarray  # [0]: after how many episodes that was; [1]: how many t of `planned` hold
     transitions: np.ndarray  # [t, s, a, s2] of the process that is planned for, with the state that was added
-    keep: np.ndarray  # rows (first place in the table that is played, first place in the planned one, how many); none: the two are one
+    keep: (
+        np.ndarray
+    )  # rows (first place in the table that is played, first place in the planned one, how many); none: the two are one
 
 
 @compiled

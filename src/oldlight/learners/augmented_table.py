@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
+from oldlight.arrays import Floats, Ints
 from oldlight.checks import TooLarge
 from oldlight.learners.base import Learner, Setting
 from oldlight.learners.delayed_ucbvi import rewards_in_unit_interval
@@ -19,9 +20,6 @@ from oldlight.planning.delay import action_type
 
 if TYPE_CHECKING:
     from oldlight.simulation import Draws, World
-
-Floats = NDArray[np.float64]
-Ints = NDArray[np.int64]
 
 
 class AugmentedTable:

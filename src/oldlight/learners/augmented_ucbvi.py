@@ -44,9 +44,6 @@ from oldlight.model.episode import Episode
 if TYPE_CHECKING:
     from oldlight.simulation import Draws, World
 
-Floats = NDArray[np.float64]
-Ints = NDArray[np.int64]
-
 
 _OUTCOMES = ("owner", "follow", "times", "link", "back")
 

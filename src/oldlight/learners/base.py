@@ -22,6 +22,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from oldlight import checks
+from oldlight.arrays import Floats
 from oldlight.model.channels import Channel
 from oldlight.model.channels.delay_law import DelayLaw
 from oldlight.model.channels.without_law import no_delay_law
@@ -33,8 +34,6 @@ from oldlight.model.problem import ImpairedMDP
 if TYPE_CHECKING:
     from oldlight.learners.episode_blocks import EpisodeBlock
     from oldlight.simulation import Draws, World
-
-Floats = NDArray[np.float64]
 
 
 @dataclass(frozen=True, eq=False)

@@ -53,8 +53,6 @@ from oldlight.model.policies import Policy, TablePolicy
 if TYPE_CHECKING:
     from oldlight.simulation import Draws, World
 
-Floats = NDArray[np.float64]
-
 
 def rewards_in_unit_interval(setting: Setting) -> None:
     """The bonuses assume r ∈ [0, 1]."""

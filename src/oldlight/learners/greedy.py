@@ -15,14 +15,12 @@ from functools import partial
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from oldlight.learners.optimistic_tables import Estimate, Tables
 from oldlight.model.information import Information, encode
 from oldlight.model.policies import FunctionPolicy
 from oldlight.simulation import Draws, World
 
-Floats = NDArray[np.float64]
 FIRST_SLOTS = 2**12
 
 

@@ -14,11 +14,10 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
+from oldlight.arrays import Floats
 from oldlight.model.episode import Episode
 
-Floats = NDArray[np.float64]
 ROUNDS = 5  # of expectation and maximisation, from where the last ones ended
 
 

@@ -10,8 +10,8 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
+from oldlight.arrays import Floats
 from oldlight.learners.base import Setting
 from oldlight.learners.link_counts import AgeCounts
 from oldlight.learners.optimistic_model import Estimated
@@ -26,7 +26,6 @@ from oldlight.model.problem import ImpairedMDP, WarmStart
 from oldlight.planning import solve
 from oldlight.planning.link_plan import LinkPlan
 
-Floats = NDArray[np.float64]
 OPTIONS = 2_000  # that a search may try for one plan
 
 

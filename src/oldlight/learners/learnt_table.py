@@ -9,8 +9,8 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
+from oldlight.arrays import Ints
 from oldlight.learners.base import Setting
 from oldlight.learners.optimistic_tables import Estimate, Tables
 from oldlight.model.channels import StochasticDelay
@@ -18,8 +18,6 @@ from oldlight.model.information import Layout
 from oldlight.model.mdp import TabularMDP
 from oldlight.model.policies import TablePolicy
 from oldlight.model.problem import ImpairedMDP, WarmStart
-
-Ints = NDArray[np.int64]
 
 
 class LearntTable:

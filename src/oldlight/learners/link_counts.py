@@ -30,15 +30,13 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
+from oldlight.arrays import Floats
 from oldlight.learners.base import Setting
 from oldlight.learners.counts import revealed
 from oldlight.model.channels.automaton import NOTHING_NEWER, ChannelAutomaton, Tick
 from oldlight.model.episode import Episode
 
-Floats = NDArray[np.float64]
-Ints = NDArray[np.int64]
 MORE_AGES = 6  # beyond the longest delay, ages that have a row of their own
 
 

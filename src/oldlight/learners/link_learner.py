@@ -36,6 +36,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from oldlight import checks
+from oldlight.arrays import Floats
 from oldlight.learners.base import Learner, Setting
 from oldlight.learners.delayed_ucbvi import rewards_in_unit_interval
 from oldlight.learners.episode_blocks import EpisodeBlock, episodes_that_fit, played_block
@@ -53,7 +54,6 @@ from oldlight.model.problem import ImpairedMDP
 if TYPE_CHECKING:
     from oldlight.simulation import Draws, World
 
-Floats = NDArray[np.float64]
 GROWTH = 1.5  # hidden steps are filled in again when there are so many times as many episodes
 
 

@@ -46,14 +46,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from oldlight import checks
+from oldlight.arrays import Floats, Ints
 from oldlight.learners.base import Learner, Setting
 from oldlight.learners.optimistic_planning import left_to_earn, lost_and_never_late
 from oldlight.model.episode import Episode
 from oldlight.model.information import Information
 from oldlight.model.policies import BlackoutPolicy
 
-Floats = NDArray[np.float64]
-Ints = NDArray[np.int64]
 THEORY = 1.0  # the c that is proved
 DEFAULT = 0.01  # the c that learns
 NODES = ("nodes", "child", "count", "first", "value", "choice")  # one row per visited information state

@@ -50,6 +50,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from oldlight import checks
+from oldlight.arrays import Floats, Ints
 from oldlight.learners.base import Learner, Setting
 from oldlight.learners.delayed_ucbvi import rewards_in_unit_interval
 from oldlight.model.episode import Episode
@@ -57,8 +58,6 @@ from oldlight.model.information import Information
 from oldlight.model.policies import FunctionPolicy, Policy, TablePolicy
 from oldlight.planning.delay import action_type
 
-Floats = NDArray[np.float64]
-Ints = NDArray[np.int64]
 TIE = 1e-12
 
 

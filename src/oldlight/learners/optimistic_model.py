@@ -42,9 +42,9 @@ from __future__ import annotations
 from typing import Any, NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
-Floats = NDArray[np.float64]
+from oldlight.arrays import Floats
+
 KINDS = ("prior", "best", "bernstein", "hoeffding", "posterior")  # in the order of `kernels.optimistic_model`
 
 

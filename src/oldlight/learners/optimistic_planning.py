@@ -56,9 +56,9 @@ from __future__ import annotations
 from typing import Any, Literal
 
 import numpy as np
-from numpy.typing import NDArray
 
 from oldlight import checks
+from oldlight.arrays import Floats, Ints
 from oldlight.learners.base import Learner, Setting
 from oldlight.learners.delayed_ucbvi import rewards_in_unit_interval
 from oldlight.learners.search_memory import search_room, setting_tables
@@ -67,8 +67,6 @@ from oldlight.model.information import Information, advance
 from oldlight.model.policies import BlackoutPolicy
 from oldlight.planning.loss_search import LossSearch
 
-Floats = NDArray[np.float64]
-Ints = NDArray[np.int64]
 THEORY = 0.5**0.5  # the c that is proved
 DEFAULT = {"bonus": 0.005, "alternating": 0.1}  # the c that learns
 TIE = 1e-12

@@ -9,13 +9,11 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from oldlight.arrays import Floats, Ints
 from oldlight.learners.base import Setting
 from oldlight.model.policies import TablePolicy
 from oldlight.planning.blocks import Schedule, run_calls
 from oldlight.planning.delay import action_type
-
-Floats = NDArray[np.float64]
-Ints = NDArray[np.int64]
 
 
 @dataclass

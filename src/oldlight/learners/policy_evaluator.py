@@ -18,8 +18,8 @@ from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
+from oldlight.arrays import Floats
 from oldlight.model.held_steps import certain
 from oldlight.model.policies import BlackoutPolicy, FunctionPolicy, Policy, TablePolicy, probabilities_at
 from oldlight.model.problem import ImpairedMDP
@@ -32,7 +32,6 @@ from oldlight.planning.group_walk import group_value
 from oldlight.planning.table_values import TableValues
 from oldlight.simulation.link_episodes import by_automaton
 
-Floats = NDArray[np.float64]
 QUESTIONS = 10_000  # how often a policy is asked for one value, by a walk or in play
 TABLE = (
     2**22

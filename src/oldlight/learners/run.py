@@ -26,8 +26,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from oldlight import checks, drawing, files
+from oldlight.arrays import Floats
 
-Floats = NDArray[np.float64]
 PERIOD = re.compile(r"\.with_period\([^)]*\)")  # of a channel: no number of a run depends on it
 Every = int | Literal["growing"]
 GROWING = 16  # values between two powers of two
@@ -50,13 +50,19 @@ def valued(every: Every, k: Any) -> Any:
     """Is the policy of episode k (from 0) valued? `every=n`: every n-th. "growing": the first 32, then every 2nd up to 64, every 4th up to 128, ..:
     a value stands for at most one sixteenth of the episodes so far, so the first policies do not count as if they had been played for longer."""
     k = np.asarray(k)
-    step = np.maximum(1, 2 ** np.frexp(np.maximum(k, 1))[1].astype(np.int64) // (2 * GROWING)) if every == "growing" else every
+    step = (
+        np.maximum(1, 2 ** np.frexp(np.maximum(k, 1))[1].astype(np.int64) // (2 * GROWING))
+        if every == "growing"
+        else every
+    )
     return k % step == 0
 
 
 def checked_every(every: Any) -> Every:
     """`every` of `learn`: a number of episodes, or "growing"."""
-    return "growing" if every == "growing" else checks.whole('every (a number of episodes, or "growing")', every, least=1)
+    return (
+        "growing" if every == "growing" else checks.whole('every (a number of episodes, or "growing")', every, least=1)
+    )
 
 
 @dataclass(eq=False)

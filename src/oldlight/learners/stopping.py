@@ -26,7 +26,6 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from oldlight import checks, drawing
 from oldlight.learners.base import Setting
@@ -39,7 +38,6 @@ from oldlight.model.policies import Policy
 from oldlight.model.problem import ImpairedMDP, checked_problem
 from oldlight.simulation import Simulation
 
-Floats = NDArray[np.float64]
 GROWTH = 1.1  # a certificate is made again when there are so many times as many episodes
 TOLERANCE = 1e-4  # of the plans
 

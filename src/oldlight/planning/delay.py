@@ -34,6 +34,7 @@ from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from oldlight.arrays import Floats
 from oldlight.checks import TooLarge
 from oldlight.machine import default_limit, format_bytes, power
 from oldlight.model.information import Block, Layout
@@ -47,7 +48,6 @@ from oldlight.planning.scratch import empty, refuse_full
 if TYPE_CHECKING:
     from concurrent.futures import ThreadPoolExecutor
 
-Floats = NDArray[np.float64]
 Values = Literal["two times", "all times"]
 KEPT = 100_000  # places of a layout up to which its schedule is kept for the next problem with that layout
 UNIT = 64  # threads share w in multiples of this

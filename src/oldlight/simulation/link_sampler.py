@@ -27,12 +27,12 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from oldlight.arrays import Ints
 from oldlight.model.channels import Channel, ChannelAutomaton, ConstantDelay
 from oldlight.model.channels.delay_law import DelayLaw
 from oldlight.model.channels.messages import AgeLink, SteppedLink
 from oldlight.model.channels.pmfs import running_sums
 
-Ints = NDArray[np.int64]
 STEPS = 64  # a law is first written out for this many
 LONGEST = 2**20  # and at most for this many: what takes longer never arrives
 

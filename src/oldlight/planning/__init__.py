@@ -13,13 +13,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from oldlight import checks
+from oldlight.arrays import Floats
 from oldlight.machine import power
 from oldlight.model.information import Information, current, newest
 from oldlight.model.policies import MarkovPolicy, TablePolicy
 from oldlight.model.problem import ImpairedMDP, checked_problem
 from oldlight.planning.delay import (
     DelayModel,
-    Floats,
     Induction,
     Stage,
     action_type,

@@ -36,6 +36,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from oldlight.arrays import Floats
 from oldlight.machine import thread_count
 from oldlight.model.age_layers import Block, Layers, Move
 from oldlight.model.channels.automaton import NOTHING_NEWER
@@ -44,7 +45,6 @@ from oldlight.model.mdp import TabularMDP
 from oldlight.model.successors import Successors, all_successors, padded_width, successors_at
 from oldlight.planning.blocks import SMALL
 from oldlight.planning.delay import DelayModel, SingleBlocks, action_type, share
-from oldlight.planning.delay import Floats as Floats
 from oldlight.planning.law_rows import likely_states
 from oldlight.planning.scratch import empty
 

@@ -11,9 +11,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from oldlight.arrays import Floats
 from oldlight.model.information import advance, push
 from oldlight.model.problem import ImpairedMDP
-from oldlight.planning.delay import DelayModel, Floats, Stage
+from oldlight.planning.delay import DelayModel, Stage
 
 
 def back_up_rows(

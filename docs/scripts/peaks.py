@@ -45,7 +45,9 @@ def planned(problem: Callable[[bool], ol.ImpairedMDP], small: bool) -> int:
     return found.work.bytes
 
 
-def learnt(name: str, problem: Callable[[bool], ol.ImpairedMDP], small: bool, evaluate: Literal["exact", "sampled"] = "exact") -> int:
+def learnt(
+    name: str, problem: Callable[[bool], ol.ImpairedMDP], small: bool, evaluate: Literal["exact", "sampled"] = "exact"
+) -> int:
     here, learner = problem(small), getattr(ol.learners, name)()
     announced = run_bytes(here, learner, evaluate, 3)
     ol.learn(here, learner, 3, seed=0, best=1.0, evaluate=evaluate, progress=False)

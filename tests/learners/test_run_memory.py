@@ -46,7 +46,9 @@ def test_a_learner_holds_what_it_announces(name: str, start: str | None, monkeyp
         monkeypatch.setattr("oldlight.learners.policy_evaluator.TABLE", most)
         monkeypatch.setattr("oldlight.learners.run_memory.TABLE", most)
         problem = late(6, start=start)
-        held = peak(lambda problem=problem: ol.learn(problem, make(), 3, seed=0, best=4.0, progress=False))  # the policy before is held, too
+        held = peak(
+            lambda problem=problem: ol.learn(problem, make(), 3, seed=0, best=4.0, progress=False)
+        )  # the policy before is held, too
         assert run_bytes(problem, make()) == pytest.approx(held, rel=WITHIN), most
 
 

@@ -63,6 +63,7 @@ def test_growing_values_the_first_policies_each_and_stands_for_a_sixteenth_at_mo
         assert (step <= np.maximum(1, k / 16)).all()
         assert np.array_equal(few.values, each.values[k - k % step])
         assert np.array_equal(few.returns, each.returns)
-    assert "ever more seldom" in repr(few) and not few.exact
-    with pytest.raises(ValueError, match='every .a number of episodes, or "growing". is'):
+    assert "ever more seldom" in repr(few)
+    assert not few.exact
+    with pytest.raises(ValueError, match=r'every .a number of episodes, or "growing". is'):
         ol.learn(problem, make(), 5, every="seldom")

@@ -35,6 +35,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from oldlight.arrays import Floats
 from oldlight.machine import thread_count
 from oldlight.model.age_layers import Block, Layers, Move
 from oldlight.model.channels.automaton import NOTHING_NEWER, ChannelAutomaton
@@ -42,7 +43,7 @@ from oldlight.model.information import Block as Place
 from oldlight.model.information import encode
 from oldlight.model.mdp import TabularMDP
 from oldlight.model.successors import Successors
-from oldlight.planning.ages import AgeTables, Floats, Plant, Table
+from oldlight.planning.ages import AgeTables, Plant, Table
 from oldlight.planning.delay import SingleBlocks, action_type
 from oldlight.progress import decades_closed
 

@@ -17,10 +17,11 @@ from typing import Any
 
 import numpy as np
 
+from oldlight.arrays import Floats
 from oldlight.model.age_layers import Layers
 from oldlight.model.channels.automaton import NOTHING_NEWER
 from oldlight.model.held_steps import certain
-from oldlight.planning.ages import AgeTables, Floats, Plant
+from oldlight.planning.ages import AgeTables, Plant
 from oldlight.planning.search import flat_link
 
 

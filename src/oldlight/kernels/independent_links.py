@@ -23,12 +23,20 @@ from oldlight.kernels.cache import borrowing, compiled
 from oldlight.kernels.episodes import TILE, draw, draw_row
 
 PART = 4 * TILE  # episodes at a time
+FEW = 32  # running sums
 
 
 @borrowing
 def _begin(initial, u, now):
-    for e in range(len(u)):
-        now[e] = draw(initial, u[e])
+    """Draw the first states: sum by sum for all episodes where there are few."""
+    if len(initial) > FEW:
+        for e in range(len(u)):
+            now[e] = draw(initial, u[e])
+        return
+    _fill(now, 0)
+    for k in range(len(initial) - 1):
+        for e in range(len(u)):
+            now[e] += np.int32(u[e] >= initial[k])
 
 
 @borrowing

@@ -8,202 +8,305 @@ What arrives when is then known before the process has moved, and the agent's si
     play_blackouts   every observation is `late` steps late or lost. Between two that are seen the policy follows one sequence: its place in the
                      table is worked out when an observation is seen, and after that only the time is added
 
+A step of a tile of episodes is several short loops one after the other: know, choose, remember, earn, move. What they hand on stays in the nearest cache, and
+each has so few arrays that the compiler keeps them in registers and works on many episodes at once wherever nothing is looked up: one long loop with all of
+it took three to six times as long. What is random has no branches: they would be guessed wrong.
+
 Random numbers are read as in the general loop, and the sums are made in the same order: so are the results.
 """
 
+from typing import NamedTuple
+
 import numpy as np
 
-from oldlight.kernels.cache import compiled
-from oldlight.kernels.copying import copy_into
+from oldlight.kernels.cache import borrowing, compiled
 from oldlight.kernels.episodes import TILE, draw, draw_row
+
+PART = 4 * TILE  # episodes at a time
+FEW = 32  # running sums
+
+
+@borrowing
+def _begin(initial, u, now):
+    """Draw the first states: sum by sum for all episodes where there are few."""
+    if len(initial) > FEW:
+        for e in range(len(u)):
+            now[e] = draw(initial, u[e])
+        return
+    _fill(now, 0)
+    for k in range(len(initial) - 1):
+        for e in range(len(u)):
+            now[e] += np.int32(u[e] >= initial[k])
+
+
+@borrowing
+def _remember(codes, acts, power, inverse):
+    """The action joins the queue with the weight `power`; with inverse = 1/A the oldest leaves it, without the slow division of integers."""
+    for e in range(len(acts)):
+        codes[e] = np.int64((codes[e] + acts[e] * power + 0.5) * inverse)
+
+
+@borrowing
+def _earn(reward, now, acts, returns, earned):
+    """The rewards of one step, for each episode and together: earned[0], where tiles are added up one by one, as in the general loop."""
+    for low in range(0, len(acts), TILE):
+        here = slice(low, min(low + TILE, len(acts)))
+        earned[0] += _earn_together(reward, now[here], acts[here], returns[here])
+
+
+@borrowing
+def _earn_together(reward, now, acts, returns):
+    total = 0.0
+    for e in range(len(acts)):
+        r = reward[np.uintp(now[e]), np.uintp(acts[e])]
+        returns[e] += r
+        total += r
+    return total
+
+
+@borrowing
+def _move(A, successor, sums, u, now, acts, after):
+    if sums.shape[1] == 2:
+        for e in range(len(acts)):
+            row = np.uintp(now[e] * A + acts[e])
+            after[e] = successor[row, np.uintp(u[e] >= sums[row, np.uintp(0)])]
+    else:
+        for e in range(len(acts)):
+            row = np.uintp(now[e] * A + acts[e])
+            after[e] = successor[row, np.uintp(draw_row(sums, row, u[e]))]
+
+
+@borrowing
+def _fill(to, value):
+    for e in range(len(to)):
+        to[e] = value
 
 
 @compiled
 def play_late(world, rule, draws, played):
     """`begin` and `play` with a table, where every observation is `late` steps late and none is lost: what is known when is then the same in all
-    episodes, and only the state, the code of the queue and what was earned belong to one. Actions are kept if there is room for them."""
+    episodes, and only the state, the code of the queue and what was earned belong to one."""
     initial, index, cumulative, rewards, _, _, powers, _, warmup, late = world
-    table, offset, root, pending = rule.table, rule.offset, rule.root, rule.pending
-    states, actions = played.states, played.actions
-    A = rewards.shape[2]
-    steps, n = states.shape
-    keep = actions.shape[1] > 0
-    for part in range((n + TILE - 1) // TILE * steps):  # every step of one tile of episodes, then of the next
-        i, low = part % steps, part // steps * TILE
-        high = min(low + TILE, n)
-        h, seen = i - warmup, i >= late
-        now, u = states[i, low:high], draws.state[i, low:high]
-        codes, returns = played.agent[2, low:high], played.returns[low:high]
-        if i == 0:
-            for e in range(high - low):
-                now[e] = draw(initial, u[e])
-                codes[e] = 0
-        after, u = states[min(i + 1, steps - 1), low:high], draws.state[min(i + 1, steps - 1), low:high]
-        u_action = draws.action[min(i, len(draws.action) - 1), low:high]
-        step, length = min(max(h, 0), index.shape[0] - 1), late if seen else i
-        successor, sums, reward = index[step], cumulative[step], rewards[max(h, 0)]
-        power, inverse, newest = powers[length], 1.0 / A if seen else 1.0, states[max(i - late, 0), low:high]
-        place = 0
-        if h >= 0:
-            place = offset[h, late, 0] if seen else root[h]
-        weight = power if seen else 0
-        total = 0.0
-        for e in range(high - low):
-            s, code = np.int64(now[e]), codes[e]
+    states, pending, A = played.states, rule.pending, rewards.shape[2]
+    (steps, n), nothing_yet = states.shape, played.ages.shape[1] - 1
+    codes = np.empty(PART, np.int64)
+    for low in range(0, n, PART):
+        high = min(low + PART, n)
+        code, returns = codes[: high - low], played.returns[low:high]
+        _fill(code, 0)
+        _begin(initial, draws.state[0, low:high], states[0, low:high])
+        for i in range(steps):
+            h, seen = i - warmup, i >= late
+            length, now, acts = late if seen else i, states[i, low:high], played.actions[i, low:high]
             if h < 0:
-                a = min(np.int64(u_action[e] * A), A - 1)
+                _anything(A, draws.action[i, low:high], acts)
             elif h < len(pending):
-                a = pending[h]
+                _fill(acts, pending[h])
+            elif seen:
+                _look_up(rule.table, rule.offset[h, late, 0], powers[late], states[i - late, low:high], code, acts)
             else:
-                a = np.int64(table[np.uintp(place + newest[e] * weight + code)])
-            if keep:
-                actions[i, low + e] = a
-            codes[e] = np.int64((code + a * power + 0.5) * inverse)
+                _look_up(rule.table, rule.root[h], 0, now, code, acts)
+            _remember(code, acts, powers[length], 1.0 / A if seen else 1.0)
             if h >= 0:
-                r = reward[s, a]
-                returns[e] += r
-                total += r
+                _earn(rewards[h], now, acts, returns, played.earned[h:])
+                played.ages[h, length if seen else nothing_yet] += high - low
             if i + 1 < steps:
-                row = np.uintp(s * A + a)
-                after[e] = successor[row, draw_row(sums, row, u[e])]
-        if h >= 0:
-            played.earned[h] += total
-            played.ages[h, length if seen else played.ages.shape[1] - 1] += high - low
+                step, u = min(max(h, 0), len(index) - 1), draws.state[i + 1, low:high]
+                _move(A, index[step], cumulative[step], u, now, acts, states[i + 1, low:high])
+
+
+@borrowing
+def _anything(A, u, acts):
+    """An action drawn with equal probabilities."""
+    for e in range(len(acts)):
+        acts[e] = min(np.int64(u[e] * A), A - 1)
+
+
+@borrowing
+def _look_up(table, place, weight, newest, codes, acts):
+    for e in range(len(acts)):
+        acts[e] = table[np.uintp(place + newest[e] * weight + codes[e])]
+
+
+class Agents(NamedTuple):
+    """What the agents of a tile know: the newest visible step (−1: none), for how long nothing new has come, the code of the queue, and A^m for its length m,
+    which never shrinks: the weight of the next action. `blocks` is scratch."""
+
+    newest: np.ndarray
+    waited: np.ndarray
+    blocks: np.ndarray
+    codes: np.ndarray
+    weights: np.ndarray
 
 
 @compiled
 def play_random(world, rule, draws, played):
-    """`begin` and `play` with a table, from a cold start, where delays are random and do not depend on states and actions. What is random has no branches:
-    they would be guessed wrong."""
-    initial, index, cumulative, rewards, _, _, powers, _, _, _ = world
-    table, offset, root, pending = rule.table, rule.offset, rule.root, rule.pending
-    (H, _, A), K = rewards.shape, index.shape[2]
-    n, two, factor = played.states.shape[1], K == 2, np.array([1.0, 1.0 / A])
-    nothing_yet, longest, wide = played.ages.shape[1] - 1, offset.shape[1] - 1, offset.shape[2]
-    came, states = np.empty((H + 1, TILE), np.uint8), np.empty((H + 1) * TILE, np.int32)
-    newest, waited, codes = np.empty(TILE, np.int32), np.empty(TILE, np.int32), np.empty(TILE, np.int64)
-    for low in range(0, n, TILE):
-        high = min(low + TILE, n)
+    """`begin` and `play` with a table, from a cold start, where delays are random and do not depend on states and actions."""
+    index, cumulative, rewards = world.successor, world.cumulative, world.rewards
+    states, pending, (H, _, A) = played.states, rule.pending, rewards.shape
+    n, nothing_yet, visited = states.shape[1], played.ages.shape[1] - 1, states.reshape(-1)
+    came, short, long = np.empty((H + 1, PART), np.uint8), np.empty((3, PART), np.int32), np.empty((2, PART), np.int64)
+    agents = Agents(short[0], short[1], short[2], long[0], long[1])
+    for low in range(0, n, PART):
+        high = min(low + PART, n)
+        tile, returns = slice(0, high - low), played.returns[low:high]
         _arrivals(low, high, world, draws, played, came)
-        for e in range(high - low):
-            states[e] = draw(initial, draws.state[0, low + e])
-            newest[e], waited[e], codes[e] = -1, 0, 0
+        _know_nothing(agents)
+        _begin(world.initial, draws.state[0, low:high], states[0, low:high])
         for h in range(H):
-            step = min(h, index.shape[0] - 1)
-            now, after = states[h * TILE : (h + 1) * TILE], states[(h + 1) * TILE : (h + 2) * TILE]
-            successor, sums, reward = index[step].reshape(-1), cumulative[step], rewards[h].reshape(-1)
-            first_sums, places = sums.reshape(-1), offset[min(h, len(offset) - 1)].reshape(-1)
-            first, arrived, u = root[h], came[h], draws.state[min(h + 1, H - 1), low:high]
-            acts, returns, counted = played.actions[h, low:high], played.returns[low:high], played.ages[h]
-            total = 0.0
-            for e in range(high - low):
-                s, seen, t = np.int64(now[e]), np.int64(arrived[e]), np.int64(newest[e])
-                code = np.int64(
-                    (codes[e] + 0.5) * factor[np.uintp(seen & (t >= 0))]
-                )  # without the slow division of integers
-                t += seen
-                wait = (np.int64(waited[e]) + 1) * (1 - seen)
-                newest[e], waited[e] = t, wait
-                m = h - max(t, 0)
-                power = powers[np.uintp(m)]
-                if h < len(pending):
-                    a = pending[h]
-                else:
-                    there = min(m, longest)  # a place that is there, also where nothing is seen yet
-                    where = places[np.uintp(there * wide + min(wait, there))]
-                    where += states[np.uintp((h - m) * TILE + e)] * power
-                    a = np.int64(table[np.uintp(code + (where if t >= 0 else first))])
-                acts[e] = a
-                codes[e] = code + a * power
-                row = np.uintp(s * A + a)
-                r = reward[row]
-                returns[e] += r
-                total += r
-                if two:
-                    after[e] = successor[np.uintp(2) * row + np.uintp(u[e] >= first_sums[np.uintp(2) * row])]
-                else:
-                    after[e] = successor[row * np.uintp(K) + np.uintp(draw_row(sums, row, u[e]))]
-            played.earned[h] += total
-            for e in range(high - low):
-                counted[np.uintp(h - newest[e] if newest[e] >= 0 else nothing_yet)] += 1
-        for h in range(H):
-            copy_into(played.states[h, low:high], states[h * TILE : h * TILE + high - low])
+            now, acts = states[h, low:high], played.actions[h, low:high]
+            _hear(came[h], 1 if h == 0 else A, 1.0 / A, agents)
+            _count(h, agents.newest[tile], nothing_yet, played.ages[h])
+            if h < len(pending):
+                _fill(acts, pending[h])
+            else:
+                offset = rule.offset[min(h, len(rule.offset) - 1)]
+                _look_where(np.int32(h), np.int32(offset.shape[0] - 1), np.int32(offset.shape[1]), agents)
+                _look_up_each(rule.table, offset.reshape(-1), rule.root[h], n, visited[low:], agents, acts)
+            _join(agents.codes, acts, agents.weights)
+            _earn(rewards[h], now, acts, returns, played.earned[h:])
+            if h + 1 < H:
+                step, u = min(h, len(index) - 1), draws.state[h + 1, low:high]
+                _move(A, index[step], cumulative[step], u, now, acts, states[h + 1, low:high])
 
 
 @compiled
 def _arrivals(low, high, world, draws, played, came):
     """came[h, e]: does an observation of episode low + e arrive at time h? Fills `settles`."""
     H, waits, longest = len(came) - 1, world.interarrival, world.longest_delay
-    came[:] = 0
+    for h in range(H + 1):
+        _fill(came[h], 0)
     for i in range(H):
-        law, u = waits[min(max(i - 1, 0), len(waits) - 1), 0], draws.link[min(i, len(draws.link) - 1), low:high]
-        before, settles, top = (
-            played.settles[max(i - 1, 0), low:high],
-            played.settles[i, low:high],
-            np.int32(i + longest),
-        )
+        law, u = waits[min(max(i - 1, 0), len(waits) - 1), 0], draws.link[i, low:high]
+        before, settles = played.settles[max(i - 1, 0), low:high], played.settles[i, low:high]
         if i == 0:
-            for e in range(high - low):
-                settles[e] = min(draw(world.first, u[e]), longest)
+            _settle_first(world.first, longest, u, settles)
         elif law.shape[1] == 2:
-            for e in range(high - low):
-                settles[e] = min(np.int32(before[e] + np.int32(1) + np.int32(u[e] >= law[0, 0])), top)
+            _settle_soon(law[0, 0], np.int32(i + longest), u, before, settles)
         else:
-            for e in range(high - low):
-                settles[e] = min(before[e] + 1 + draw_row(law, 0, u[e]), i + longest)
-        for e in range(high - low):
-            came[np.uintp(min(settles[e], H)), e] = 1
+            _settle(law, i + longest, u, before, settles)
+        _mark(np.int32(H), settles, came)
+
+
+@borrowing
+def _settle_first(first, longest, u, settles):
+    for e in range(len(u)):
+        settles[e] = min(draw(first, u[e]), longest)
+
+
+@borrowing
+def _settle_soon(at_once, last, u, before, settles):
+    """In order: the next one arrives one or two steps after the one before."""
+    for e in range(len(u)):
+        settles[e] = min(np.int32(before[e] + np.int32(1) + np.int32(u[e] >= at_once)), last)
+
+
+@borrowing
+def _settle(law, last, u, before, settles):
+    for e in range(len(u)):
+        settles[e] = min(before[e] + 1 + draw_row(law, 0, u[e]), last)
+
+
+@borrowing
+def _mark(H, settles, came):
+    for e in range(len(settles)):
+        came[np.uintp(min(settles[e], H)), np.uintp(e)] = 1
+
+
+@borrowing
+def _know_nothing(agents):
+    for e in range(len(agents.newest)):
+        agents.newest[e], agents.waited[e], agents.codes[e], agents.weights[e] = -1, 0, 0, 1
+
+
+@borrowing
+def _hear(came, A, inverse, agents):
+    """An observation has arrived, or not: the oldest action leaves the queue, unless it was the first observation or none. (A is 1 where nothing was done yet.)"""
+    newest, waited, _, codes, weights = agents
+    for e in range(len(came)):
+        shorter = (came[e] == 1) & (newest[e] >= 0)
+        codes[e] = np.int64((codes[e] + 0.5) * (inverse if shorter else 1.0))
+        weights[e] *= 1 if shorter else A
+    for e in range(len(came)):
+        seen = np.int32(came[e])
+        newest[e] += seen
+        waited[e] = (waited[e] + np.int32(1)) * (np.int32(1) - seen)
+
+
+@borrowing
+def _look_where(h, longest, wide, agents):
+    """Which entry of Layout.offset[h] is the block of the table; one that is there, also where nothing is seen yet."""
+    newest, waited, blocks, _, _ = agents
+    for e in range(len(newest)):
+        m = min(np.int32(h - max(newest[e], np.int32(0))), longest)
+        blocks[e] = np.int32(m * wide) + min(waited[e], m)
+
+
+@borrowing
+def _look_up_each(table, offset, root, n, visited, agents, acts):
+    newest, _, blocks, codes, weights = agents
+    for e in range(len(acts)):
+        t = newest[e]
+        place = offset[np.uintp(blocks[e])] + visited[np.uintp(max(t, 0) * n + e)] * weights[e]
+        acts[e] = table[np.uintp(codes[e] + (place if t >= 0 else root))]
+
+
+@borrowing
+def _join(codes, acts, weights):
+    """The action joins the queue."""
+    for e in range(len(acts)):
+        codes[e] += acts[e] * weights[e]
+
+
+@borrowing
+def _count(h, newest, nothing_yet, counted):
+    """How old the newest visible state is."""
+    for e in range(len(newest)):
+        counted[np.uintp(h - newest[e] if newest[e] >= 0 else nothing_yet)] += 1
 
 
 @compiled
 def play_blackouts(world, rule, draws, played):
     """`begin` and `play` with the sequences of a blackout policy, from a cold start, where every observation is `late` steps late or lost."""
     initial, index, cumulative, rewards, _, _, powers, _, _, late = world
-    (H, S, A), K, two = rewards.shape, index.shape[2], index.shape[2] == 2
-    n, nothing_yet, full = played.states.shape[1], played.ages.shape[1] - 1, powers[late]
-    newest, places, codes = np.empty(TILE, np.int64), np.empty(TILE, np.int64), np.empty(TILE, np.int64)
-    for part in range((n + TILE - 1) // TILE * H):  # every time of one tile of episodes, then of the next
-        h, low = part % H, part // H * TILE
-        high = min(low + TILE, n)
-        step, sent, last = min(h, index.shape[0] - 1), h - late, h + 1 == H
-        now, after, u = (
-            played.states[h, low:high],
-            played.states[min(h + 1, H - 1), low:high],
-            draws.state[min(h + 1, H - 1), low:high],
-        )
-        successor, sums, reward, counted = index[step].reshape(-1), cumulative[step], rewards[h], played.ages[h]
-        first_sums = sums.reshape(-1)
-        then, lost = played.states[max(sent, 0), low:high], draws.lost[max(sent, 0), low:high]
-        acts, returns = played.actions[h, low:high], played.returns[low:high]
-        power, inverse = powers[min(h, late)], 1.0 / A if sent >= 0 else 1.0
-        if h == 0:
-            for e in range(high - low):
-                now[e] = draw(initial, draws.state[0, low + e])
-                newest[e], places[e], codes[e] = -1, 0, 0
-        total = 0.0
-        for e in range(high - low):
-            s, t, place = np.int64(now[e]), newest[e], places[e]
+    states, pending, (H, S, A) = played.states, rule.pending, rewards.shape
+    n, nothing_yet, full = states.shape[1], played.ages.shape[1] - 1, powers[late]
+    agent = np.empty((3, PART), np.int64)
+    for low in range(0, n, PART):
+        high = min(low + PART, n)
+        newest, places, codes = agent[0, : high - low], agent[1, : high - low], agent[2, : high - low]
+        _fill(newest, -1)
+        _fill(places, 0)
+        _fill(codes, 0)
+        _begin(initial, draws.state[0, low:high], states[0, low:high])
+        for h in range(H):
+            sent, now, acts = h - late, states[h, low:high], played.actions[h, low:high]
             if sent >= 0:
-                seen = not lost[e]
-                t = sent if seen else t
-                place = ((((sent + 1) * S + then[e]) * full + codes[e]) * H - h) if seen else place
-                newest[e], places[e] = t, place
-            if h < len(rule.pending):
-                a = rule.pending[h]
+                first = (sent + 1) * S * full * H - h
+                _see(sent, draws.lost[sent, low:high], newest)
+                _follow(first, full * H, H, draws.lost[sent, low:high], states[sent, low:high], codes, places)
+            _count(h, newest, nothing_yet, played.ages[h])
+            if h < len(pending):
+                _fill(acts, pending[h])
             else:
-                a = np.int64(rule.table[np.uintp(place + h)])
-            counted[np.uintp(nothing_yet if t < 0 else h - t)] += 1
-            acts[e] = a
+                _look_up(rule.table, h, 0, now, places, acts)
             if late > 0:
-                codes[e] = np.int64((codes[e] + a * power + 0.5) * inverse)
-            r = reward[s, a]
-            returns[e] += r
-            total += r
-            row = np.uintp(s * A + a)
-            if last:
-                continue
-            if two:
-                after[e] = successor[np.uintp(2) * row + np.uintp(u[e] >= first_sums[np.uintp(2) * row])]
-            else:
-                after[e] = successor[row * np.uintp(K) + np.uintp(draw_row(sums, row, u[e]))]
-        played.earned[h] += total
+                _remember(codes, acts, powers[min(h, late)], 1.0 / A if sent >= 0 else 1.0)
+            _earn(rewards[h], now, acts, played.returns[low:high], played.earned[h:])
+            if h + 1 < H:
+                step, u = min(h, len(index) - 1), draws.state[h + 1, low:high]
+                _move(A, index[step], cumulative[step], u, now, acts, states[h + 1, low:high])
+
+
+@borrowing
+def _see(sent, lost, newest):
+    for e in range(len(lost)):
+        newest[e] = newest[e] if lost[e] else sent
+
+
+@borrowing
+def _follow(first, by_state, by_code, lost, then, codes, places):
+    """The place of the sequence that an observation brings, less its time."""
+    for e in range(len(lost)):
+        place = first + then[e] * by_state + codes[e] * by_code
+        places[e] = places[e] if lost[e] else place

@@ -148,10 +148,11 @@ class World:
         use again."""
         room = room or Room(self)
         problem, H = self.problem, self.problem.horizon
-        state_rng, link_rng, action_rng = (stream(seed, chunk, purpose) for purpose in range(3))
-        state = state_rng.random(out=room.state)
-        link = link_rng.random(out=room.link) if self.draws_link else np.zeros((1, 1))
-        lost = np.zeros((1, 1), dtype=np.bool_)
+        state = stream(seed, chunk, 0).random(out=room.state)
+        link, lost = np.zeros((1, 1)), np.zeros((1, 1), dtype=np.bool_)
+        if self.draws_link or problem.loss is not None:  # a stream takes as long as a thousand steps to make
+            link_rng = stream(seed, chunk, 1)
+            link = link_rng.random(out=room.link) if self.draws_link else link
         if problem.loss is not None:
             lost = problem.loss.lost(link_rng, H, CHUNK)
             if H == 1:  # one row means that nothing is lost: two say which
@@ -159,7 +160,7 @@ class World:
         asks = player is None or player.mode in (self.kernels.PROBABILITIES, self.kernels.GIVEN)
         # of a policy that does not randomise only the steps before step 0
         rows = problem.warmup + H if asks else problem.warmup
-        action = action_rng.random(out=room.action[:rows]) if rows else np.zeros((1, 1))
+        action = stream(seed, chunk, 2).random(out=room.action[:rows]) if rows else np.zeros((1, 1))
         return Draws(state, link, action, lost)
 
     def play(self, player: Player, draws: Draws, n: int, room: Room | None = None) -> tuple[Any, ...]:
@@ -180,10 +181,12 @@ class World:
                 k.play(k.GIVEN, h, h + 1, self.arrays, rule, random, played)
         elif loop is None:
             k.play(player.mode, 0, H, self.arrays, rule, random, played)
+        if room is not None:
+            return returns, played.earned, played.ages, states, actions, arrivals
         if self.late >= 0:
             when = np.arange(-warmup, H, dtype=np.int32)[:, None] + np.int32(self.late)
             arrivals = np.broadcast_to(when, states.shape)
-        if problem.loss is not None and room is None:
+        if problem.loss is not None:
             arrivals = np.where(draws.lost[:H, :n], np.int32(-1), arrivals)
         return returns, played.earned, played.ages, states, actions, arrivals
 

@@ -175,14 +175,14 @@ def _root(row, mode, tables, initial, root, noise, w_from, w_to):
 
 @borrowing
 def _nothing_is_late(model, tables, first, last):
-    """Is no row first..last with a queue or a wait, the last step the only one after which the arrival is forced, and one δ all that a law can say?"""
+    """Has no row first..last a queue or a wait? Then only what follows the last step is forced, and θ has one δ."""
     blocks, H = tables.blocks, tables.horizon
     for b in range(first, last):
         if blocks[b, KIND] != NODE or blocks[b, LENGTH] > 0 or blocks[b, WAIT] >= 0 or blocks[b, ARRIVAL] < 0:
             return False
         if (blocks[b, FORCED] > 0) != (blocks[b, TIME] == H - 1):
             return False
-    return model.theta.shape[3] == 1 and len(model.matrix) == 0
+    return model.theta.shape[1:] == (*model.rewards.shape[1:], 1) and len(model.matrix) == 0
 
 
 @borrowing
@@ -202,7 +202,8 @@ def _sweep_now(model, optimism, tables, first, last, scratch):
             worth_at_the_end(reward, remaining[t], mean, x)
         else:
             spreads = spread[at] if len(spread) > 0 else bonus[at, :0]
-            worth(reward, theta, (bonus[at], theta_bonus[at].reshape(n), spreads, known[at]), remaining[t], mean, square, x)
+            pairs = (bonus[at], theta_bonus[at].reshape(n), spreads, known[at])
+            worth(reward, theta, pairs, remaining[t], mean, square, x)
         choose(x, noise, V[here : here + S], actions[place : place + S])
 
 

@@ -40,7 +40,7 @@ BY_FEATURE = """what serves only features that came after the packages
     size: model/transitions.py model/table_size.py planning/large_loss.py planning/law_rows.py planning/scratch.py
         learners/run_memory.py simulation/simulated_bytes.py model/sources.py model/log_*.py model/cassandra.py model/prism.py instances/icu.py
     compiled blocks of episodes: learners/episode_blocks.py kernels/episode_blocks.py kernels/short_blocks.py kernels/long_blocks.py kernels/augmented_blocks.py
-        planning/table_values.py cli/compiling.py
+        kernels/optimistic_now.py planning/table_values.py cli/compiling.py
     requirements and the explorer: planning/requirement*.py planning/impairments.py planning/neighbouring_links.py planning/known_points.py
         planning/frontier.py planning/sensitivity.py traces/links_compared.py traces/channel_comparison.py cli/need.py cli/explorer.py explore/*
     practice: cli/grids.py envs/impaired_parts.py envs/action_link.py envs/late_part.py deep/grid_plan.py deep/forward_model.py deep/link_log.py

@@ -8,7 +8,9 @@ from typing import NamedTuple
 
 import numpy as np
 
-from oldlight.kernels.cache import compiled
+from oldlight.kernels.cache import borrowing, compiled
+
+_inner = borrowing(error_model="numpy")
 
 
 class Protocol(NamedTuple):
@@ -80,6 +82,12 @@ class Paid(NamedTuple):
 
 
 @compiled
+def count_one(episode, protocol, counts, touched):
+    """`count`, for Python."""
+    count(episode, protocol, counts, touched)
+
+
+@_inner
 def count(episode, protocol, counts, touched):
     """Take one revealed episode into the counts; touched[i] = (row, pair) of step i."""
     states, actions, arrivals = episode.states, episode.actions, episode.arrivals
@@ -114,7 +122,7 @@ def count(episode, protocol, counts, touched):
                 counts.event[row, pair, wait] += 1
 
 
-@compiled
+@_inner
 def pay(episode, protocol, bonus, paid):
     """r̂ + c·√(ι/N), at most 1, for the pairs of one episode."""
     H, A = len(paid.total), protocol.n_actions
@@ -135,7 +143,7 @@ def pay(episode, protocol, bonus, paid):
             paid.optimistic[h, s, a] = bound
 
 
-@compiled
+@_inner
 def estimate(touched, counts, bonus, estimates):
     """p̂, θ̂ and their bonuses for the pairs in `touched`; and what is estimated of the start."""
     K = counts.event.shape[2]
@@ -167,7 +175,7 @@ def estimate(touched, counts, bonus, estimates):
         _estimate_start(counts, bonus, estimates)
 
 
-@compiled
+@_inner
 def _estimate_start(counts, bonus, estimates):
     """rho, and the hazard of the first observation with the bonus before anything is seen (unless steps before step 0 were seen: bonus.known_law)."""
     n = counts.episodes[0]
@@ -186,7 +194,7 @@ def _estimate_start(counts, bonus, estimates):
             estimates.first_theta[h] = counts.first[h] / waiting if waiting > 0 else 1.0
 
 
-@compiled
+@_inner
 def doubled(touched, counts, planned_visits, planned_risk, with_risk):
     """Has a count of the last episode doubled since the last plan, or is it no longer 0?"""
     for i in range(len(touched)):

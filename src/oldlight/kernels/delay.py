@@ -15,8 +15,9 @@ from typing import NamedTuple
 import numpy as np
 
 from oldlight.kernels.block import BEST, FEW, FOLLOW, MIX, OPTIMISTIC, SHIFTS, Block, Choice, Step, back_up, back_up_now
-from oldlight.kernels.cache import compiled
+from oldlight.kernels.cache import borrowing, compiled
 from oldlight.kernels.long_blocks import best_of_many
+from oldlight.kernels.optimistic_now import add_up, choose, worth, worth_at_the_end
 from oldlight.kernels.short_blocks import best_now, best_of_few
 
 # columns of Tables.blocks: the kind; time, queue length, wait; where its actions stand (−1: no choice) and its values; where the values
@@ -172,6 +173,40 @@ def _root(row, mode, tables, initial, root, noise, w_from, w_to):
             actions[place + w] = best
 
 
+@borrowing
+def _nothing_is_late(model, tables, first, last):
+    """Has no row first..last a queue or a wait? Then only what follows the last step is forced, and θ has one δ."""
+    blocks, H = tables.blocks, tables.horizon
+    for b in range(first, last):
+        if blocks[b, KIND] != NODE or blocks[b, LENGTH] > 0 or blocks[b, WAIT] >= 0 or blocks[b, ARRIVAL] < 0:
+            return False
+        if (blocks[b, FORCED] > 0) != (blocks[b, TIME] == H - 1):
+            return False
+    return model.theta.shape[1:] == (*model.rewards.shape[1:], 1) and len(model.matrix) == 0
+
+
+@borrowing
+def _sweep_now(model, optimism, tables, first, last, scratch):
+    """The rows first..last of a learner where nothing is late; scratch: [3, pair]."""
+    successor, probability, begin, count, _, rewards, law, _, _ = model
+    bonus, theta_bonus, spread, known, remaining, _, noise = optimism
+    blocks, _, V, actions, _, _, H, _ = tables
+    S, T, n = rewards.shape[1], len(count), scratch.shape[1]
+    mean, square, x = scratch[0], scratch[1], scratch[2]
+    for b in range(first, last):
+        t, here, place = blocks[b, TIME], blocks[b, VALUES], blocks[b, ACTIONS]
+        at = min(max(t + T - H, 0), T - 1)
+        reward, theta = rewards[min(t, len(rewards) - 1)].reshape(n), law[min(t, len(law) - 1)].reshape(n)
+        add_up((successor, probability, begin[at], count[at]), V, blocks[b, ARRIVAL], mean, square)
+        if t == H - 1:
+            worth_at_the_end(reward, remaining[t], mean, x)
+        else:
+            spreads = spread[at] if len(spread) > 0 else bonus[at, :0]
+            pairs = (bonus[at], theta_bonus[at].reshape(n), spreads, known[at])
+            worth(reward, theta, pairs, remaining[t], mean, square, x)
+        choose(x, noise, V[here : here + S], actions[place : place + S])
+
+
 @compiled
 def sweep(model, optimism, tables, mode, first, last, part, parts):
     """Part `part` of `parts` of the rows first..last of tables.blocks: their values, and their actions unless a policy is followed. With None for
@@ -186,6 +221,9 @@ def sweep(model, optimism, tables, mode, first, last, part, parts):
         noise = no_matrix
     else:
         bonus, theta_bonus, spread, known, remaining, root_bonus, noise = optimism
+        if learning and parts == 1 and _nothing_is_late(model, tables, first, last):
+            _sweep_now(model, optimism, tables, first, last, np.empty((3, S * A)))
+            return
         some_wait = learning
         for b in range(first, last):
             some_wait = some_wait or (blocks[b, KIND] == NODE and blocks[b, FORCED] == 0)

@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from oldlight.kernels.cache import compiled
+from oldlight.kernels.cache import borrowing, compiled
 from oldlight.kernels.counts import count, doubled, estimate, pay
 from oldlight.kernels.delay import sweep
 from oldlight.kernels.episode_blocks import draws_of, keep_policy, play_one, reveal, room_for_one
@@ -34,6 +34,12 @@ class Learnt(NamedTuple):
 
 @compiled
 def take(episode, learnt):
+    """`_take`, for Python."""
+    return _take(episode, learnt)
+
+
+@borrowing
+def _take(episode, learnt):
     """Count an episode and estimate anew what it touched. Returns: is it time to plan?"""
     count(episode, learnt.protocol, learnt.counts, learnt.touched)
     if len(learnt.paid.total) > 0:
@@ -69,7 +75,7 @@ def block(world, rule, played, learnt, plan, estimated, rng, block):
     for e in range(len(block.returns)):
         changed = keep_policy(block, e, rule.table, changed)
         play_one(e, world, rule, block, played, episode)
-        if take(episode, learnt):
+        if _take(episode, learnt):
             # not in a function of its own: the compiler would go over the whole sweep once more
             draw_noise(plan.optimism.noise, rng)
             sweep(plan.model, plan.optimism, plan.tables, plan.mode, plan.begin, plan.end, plan.part, plan.parts)
@@ -91,6 +97,6 @@ def greedy_block(world, pending, played, learnt, planner, salts, block):
         played.returns[0] = 0.0
         greedy_episode(salts[e], model, places, slots, world, pending, draws_of(block, e), played)
         reveal(e, world, block, played, episode)
-        take(episode, learnt)
+        _take(episode, learnt)
         without_delay(model, places.horizon, places.warmup)
         block.estimates[e] = np.nan

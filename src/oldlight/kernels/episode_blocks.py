@@ -8,9 +8,9 @@ from typing import NamedTuple
 
 import numpy as np
 
-from oldlight.kernels.cache import compiled
+from oldlight.kernels.cache import borrowing, compiled
 from oldlight.kernels.counts import Episode
-from oldlight.kernels.episodes import TABLE, Draws, begin, play
+from oldlight.kernels.episodes import TABLE, Draws, begin_within, play_within
 
 
 class Block(NamedTuple):
@@ -29,14 +29,14 @@ class Block(NamedTuple):
     rows: np.ndarray  # [0]: how many; [1]: does the first belong to a plan of this block?
 
 
-@compiled
+@compiled(inline="always")
 def draws_of(block, e):
     """The random numbers of one episode, as `kernels.episodes` reads them."""
     link, action = block.link[min(e, len(block.link) - 1)], block.action[min(e, len(block.action) - 1)]
     return Draws(block.lost, block.state[e], link, action)
 
 
-@compiled
+@borrowing
 def keep_policy(block, e, actions, changed):
     """Keep the policy of episode e, if it is wanted and not the one that was kept last. Returns: has it changed since the last one kept (or since the
     block began)?"""
@@ -53,17 +53,17 @@ def keep_policy(block, e, actions, changed):
     return False
 
 
-@compiled
+@borrowing
 def play_one(e, world, rule, block, played, episode):
     """Play episode e with the table of `rule`; `played` has room for one episode."""
     draws = draws_of(block, e)
     played.returns[0] = 0.0
-    begin(world, draws, played)
-    play(TABLE, 0, world.rewards.shape[0], world, rule, draws, played)
+    begin_within(world, draws, played)
+    play_within(TABLE, 0, world.rewards.shape[0], world, rule, draws, played)
     reveal(e, world, block, played, episode)
 
 
-@compiled
+@borrowing
 def reveal(e, world, block, played, episode):
     """What episode e shows afterwards, and what it earned."""
     warmup = world.warmup

@@ -10,7 +10,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from oldlight.kernels.cache import compiled
+from oldlight.kernels.cache import borrowing, compiled
 
 TABLE, PROBABILITIES, BLACKOUT, MARKOV, GIVEN = 0, 1, 2, 3, 4
 TILE = 256  # episodes at a time: what they need of a step stays in the nearest cache
@@ -127,6 +127,12 @@ def observe(e, h, warmup, A, loses, lost, settles, agent):
 
 @compiled
 def begin(world, draws, played):
+    """`begin_within`, for Python."""
+    begin_within(world, draws, played)
+
+
+@borrowing
+def begin_within(world, draws, played):
     """The steps before step 0, and what the agent knows at time 0."""
     initial, index, cumulative, rewards, first, _, _, longest_delay, warmup, late = world
     lost, draw_state, draw_link, draw_action = draws
@@ -135,13 +141,13 @@ def begin(world, draws, played):
     for e in range(n):
         states[0, e] = draw(initial, draw_state[0, e])
         agent[0, e], agent[1, e], agent[2, e], agent[3, e], agent[4, e] = -warmup - 1, warmup, 0, 0, -warmup - 1
-    power = 1
+    successor, sums, power = index[0], cumulative[0], 1
     for i in range(warmup):
         for e in range(n):
             a = min(np.int64(draw_action[i, e] * A), A - 1)
             actions[i, e] = a
             row = states[i, e] * A + a
-            states[i + 1, e] = index[0, row, draw(cumulative[0, row], draw_state[i + 1, e])]
+            states[i + 1, e] = successor[row, draw_row(sums, row, draw_state[i + 1, e])]
             settles[i, e] = i
             agent[2, e] += a * power
         power *= A
@@ -157,6 +163,12 @@ def begin(world, draws, played):
 
 @compiled
 def play(mode, h_from, h_to, world, rule, draws, played):
+    """`play_within`, for Python."""
+    play_within(mode, h_from, h_to, world, rule, draws, played)
+
+
+@borrowing
+def play_within(mode, h_from, h_to, world, rule, draws, played):
     """Steps h_from..h_to of every episode: choose, act, move on, and see what arrives."""
     _, index, cumulative, rewards, _, interarrival, powers, longest_delay, warmup, _ = world
     table, probabilities, offset, root, pending = rule

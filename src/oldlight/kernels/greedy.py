@@ -13,7 +13,7 @@ import numpy as np
 
 from oldlight.kernels.cache import compiled
 from oldlight.kernels.copying import copy_into
-from oldlight.kernels.episodes import GIVEN, Rule, begin, play
+from oldlight.kernels.episodes import GIVEN, Rule, begin_within, play_within
 
 MIXED = np.uint64(0x9E3779B97F4A7C15)
 
@@ -250,7 +250,7 @@ def episode(salt, model, places, slots, world, pending, draws, played):
     states, actions, agent = played.states, played.actions, played.agent
     q = np.empty(A)
     rule = Rule(np.empty(0, np.uint8), np.empty((0, 0)), offset, root, pending)
-    begin(world, draws, played)
+    begin_within(world, draws, played)
     for h in range(H):
         t, m, code, waited = agent[0, 0], agent[1, 0], agent[2, 0], agent[3, 0]
         s = np.int64(states[t + warmup, 0]) if t >= -warmup else np.int64(0)
@@ -260,7 +260,7 @@ def episode(salt, model, places, slots, world, pending, draws, played):
             a = best_of(q, place, salt)
             actions[h + warmup, 0] = a
             _store(place, q[a], slots)
-        play(GIVEN, h, h + 1, world, rule, draws, played)
+        play_within(GIVEN, h, h + 1, world, rule, draws, played)
     _back_up_rest(model, places, slots, states, actions)
 
 

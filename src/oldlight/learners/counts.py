@@ -51,7 +51,7 @@ class DelayCounts:
         """Count one episode; returns the (row, pair) of each of its steps."""
         from oldlight.kernels import counts as kernels
 
-        kernels.count(revealed(episode), self.protocol(), self.arrays(), self.touched)
+        kernels.count_one(revealed(episode), self.protocol(), self.arrays(), self.touched)
         return self.touched
 
     @property

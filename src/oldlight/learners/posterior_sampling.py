@@ -32,6 +32,7 @@ if TYPE_CHECKING:
     from oldlight.simulation import Draws, World
 
 Floats = NDArray[np.float64]
+ROWS = 2**12  # of a drawn process at a time
 
 
 class PosteriorSampling(Learner):
@@ -68,6 +69,7 @@ class PosteriorSampling(Learner):
                     "pooled counts are for stationary transitions; this process has one law per step: pooled=False"
                 )
             self.number = np.zeros((1 if self.pooled else H, S * A, S), dtype=np.int64)
+            self._like = self._any_problem()
             self.room = search_room(setting_tables(setting, self.pooled))
         else:
             self.counts = DelayCounts(setting, self.pooled)
@@ -117,14 +119,26 @@ class PosteriorSampling(Learner):
         return found
 
     def _draw(self) -> Floats:
-        """One row of the posterior for each pair: axes (row, s·A + a, s2); step by step, so that nothing of its size is there twice."""
+        """One row of the posterior for each pair: axes (row, s·A + a, s2); `ROWS` at a time, so that nothing of its size is there twice."""
+        S = self.setting.n_states
         drawn = np.empty(self.number.shape)
-        for step, number in zip(drawn, self.number, strict=True):
-            step[:] = self.rng.standard_gamma(number + self.alpha)
-            total = step.sum(axis=-1, keepdims=True)
-            step /= np.where(total > 0, total, 1.0)
-            step[total[:, 0] <= 0] = 1.0 / self.setting.n_states
+        rows, numbers = drawn.reshape(-1, S), self.number.reshape(-1, S)
+        for i in range(0, len(rows), ROWS):
+            some = rows[i : i + ROWS]
+            self.rng.standard_gamma(numbers[i : i + ROWS] + self.alpha, out=some)
+            total = some.sum(axis=1, keepdims=True)
+            if total.min() <= 0.0:  # variates that are all too small
+                some[total[:, 0] <= 0.0], total[total <= 0.0] = 1.0 / S, 1.0
+            some /= total
         return drawn
+
+    def _any_problem(self) -> ImpairedMDP:
+        """The setting around a process whose transitions do not matter: that of each draw has everything else of it."""
+        setting = self.setting
+        S, A, H = setting.n_states, setting.n_actions, setting.horizon
+        P = np.full((S, A, S) if self.pooled else (H, S, A, S), 1.0 / S)
+        mdp = TabularMDP(P, setting.rewards, horizon=H, initial=setting.initial)
+        return ImpairedMDP(mdp, setting.channel, actuation=setting.actuation, pending=setting.pending)
 
     def _plan(self) -> None:
         setting = self.setting
@@ -145,18 +159,14 @@ class PosteriorSampling(Learner):
         self.estimate, self._policy = plan.value, plan.policy
         if isinstance(
             plan.policy, BlackoutPolicy
-        ):  # where its own actions do not lead it plans again, instead of keeping the search
-            elsewhere = partial(self._elsewhere, drawn, [])
-            self._policy = BlackoutPolicy(plan.policy.sequences, self.setting.n_actions, plan.policy.late, elsewhere)
+        ):  # where its own actions do not lead it plans again: the search is not kept
+            plan.policy.elsewhere = partial(self._elsewhere, drawn, [])
 
     def _exact_plan(self, drawn: Floats) -> Solution:
         from oldlight.planning.link_solution import plan_exactly
 
-        setting = self.setting
-        P = drawn.reshape(-1, setting.n_states, setting.n_actions, setting.n_states)
-        mdp = TabularMDP(P[0] if self.pooled else P, setting.rewards, horizon=setting.horizon, initial=setting.initial)
-        problem = ImpairedMDP(mdp, setting.channel, actuation=setting.actuation, pending=setting.pending)
-        return plan_exactly(problem, room=self.room)
+        S, A = self.setting.n_states, self.setting.n_actions
+        return plan_exactly(self._like._moved_by(drawn.reshape(-1, S, A, S)), room=self.room)
 
     def _elsewhere(self, drawn: Floats, known: list[Solution], info: Information) -> int:
         """The plan for `drawn` at an information state where its own actions do not lead; known: that plan, once it was asked for."""
@@ -179,4 +189,4 @@ class PosteriorSampling(Learner):
             self._policy = self.tables.policy()
         else:
             self.number[:] = state["number"]
-            self._plan_for(state["drawn"])
+            self._plan_for(np.array(state["drawn"]))

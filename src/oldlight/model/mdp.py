@@ -36,7 +36,7 @@ from oldlight.model import readers as tables
 from oldlight.model import span
 from oldlight.model.held_steps import pushed
 from oldlight.model.sources import Sources
-from oldlight.model.transitions import stored
+from oldlight.model.transitions import stored, trusted
 
 
 class TabularMDP(Sources):
@@ -266,6 +266,13 @@ class TabularMDP(Sources):
                     u**H * float(np.abs(checks.numbers("rewards", parts["rewards"])).max()) / (1 - u)
                 )
         return TabularMDP(**parts)
+
+    def _moved_by(self, transitions: Floats) -> TabularMDP:
+        """This dense process with other transitions, axes [h, s, a, s2], one h if its own are stationary: for learners, which make one for every episode. The array
+        is kept as it is, and nothing is checked: it is contiguous, of this size, and its rows are laws."""
+        other = TabularMDP.__new__(TabularMDP)
+        vars(other).update(vars(self) | {"_stored": trusted(transitions, self.stationary_transitions), "_cache": {}})
+        return other
 
     # -- other ways to make one ---------------------------------------------------------------------------------
 

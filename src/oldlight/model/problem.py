@@ -233,6 +233,13 @@ class ImpairedMDP:
         """The same process, start and actuation behind another channel, which may be given as text."""
         return ImpairedMDP(self.mdp, channel, start=self.start, actuation=self.actuation, pending=self.pending)
 
+    def _moved_by(self, transitions: Floats) -> ImpairedMDP:
+        """The same with other transitions (`TabularMDP._moved_by`); what was made of the link is kept."""
+        kept = {name: value for name, value in vars(self).items() if name not in ("_made", "state_at_zero")}
+        other = ImpairedMDP.__new__(ImpairedMDP)
+        vars(other).update(kept | {"mdp": self.mdp._moved_by(transitions)})
+        return other
+
     @property
     def period_ms(self) -> float | None:
         """The control period in milliseconds, if the channel carries one."""

@@ -149,11 +149,16 @@ def _dense(values: ArrayLike, horizon: int | None) -> Transitions:
     if P.ndim == 4 and horizon is not None and P.shape[0] != horizon:
         raise ValueError(f"{NAME} has {P.shape[0]} steps on its first axis, expected horizon = {horizon}")
     axes = ("s", "a", "s'") if P.ndim == 3 else ("h", "s", "a", "s'")
-    own = np.array(checks.probability_rows(NAME, P, axes), order="C").reshape(-1, S, A, S)
+    return trusted(np.array(checks.probability_rows(NAME, P, axes), order="C").reshape(-1, S, A, S), P.ndim == 3)
+
+
+def trusted(own: Floats, stationary: bool) -> Transitions:
+    """Dense ones that are known to be laws, axes [h, s, a, s2] (one h if stationary), contiguous: kept as they are."""
+    _, S, A, _ = own.shape
     whole = own.view()
     whole.setflags(write=False)
     steps, own_steps = (tuple(each.reshape(-1, S * A, S)) for each in (whole, own))
-    return Transitions(S, A, P.ndim == 3, steps, own_steps, whole)
+    return Transitions(S, A, stationary, steps, own_steps, whole)
 
 
 # -- sparse -----------------------------------------------------------------------------------------------------------

@@ -113,11 +113,9 @@ LOSSY: list[
 def spread(S: int, horizon: int = 10) -> ol.TabularMDP:
     """Three successors for each pair."""
     rng = np.random.default_rng(S)
-    P = np.zeros((S, 3, S))
-    for row in P.reshape(-1, S):
-        row[rng.choice(S, 3, replace=False)] = rng.dirichlet(np.ones(3))
-    sparse_enough = sparse.csr_array(P.reshape(-1, S)) if S > 1000 else P
-    return ol.TabularMDP(sparse_enough, rng.random((S, 3)), horizon=horizon)
+    columns = np.concatenate([rng.choice(S, 3, replace=False) for _ in range(3 * S)])
+    P = sparse.csr_array((rng.dirichlet(np.ones(3), 3 * S).ravel(), (np.repeat(np.arange(3 * S), 3), columns)), shape=(3 * S, S))
+    return ol.TabularMDP(P if S > 1000 else P.toarray().reshape(S, 3, S), rng.random((S, 3)), horizon=horizon)
 
 
 @pytest.mark.parametrize(("name", "options", "link", "S"), LOSSY, ids=lambda x: str(x) if x else "")

@@ -117,12 +117,12 @@ def undisturbed(keys: dict[str, Any], folder: Path) -> dict[str, str]:
 @pytest.mark.slow
 @pytest.mark.skipif(not Path("/proc/self/stat").exists(), reason="needs /proc to find the worker processes")
 def test_kill_nine_at_random_moments(tmp_path: Path) -> None:
-    """Five kills (ten if thorough): some as soon as the process starts, most after it got somewhere; now the runner with its workers, now the runner
+    """Four kills (ten if thorough): some as soon as the process starts, most after it got somewhere; now the runner with its workers, now the runner
     alone, whose workers must then end by themselves. Should a study be finished before the last, another one is begun."""
     expected = undisturbed(KEYS, tmp_path)
     rng = np.random.default_rng(7)
     study, kills, in_the_middle = 0, 0, 0
-    while kills < repeats(5, 10):
+    while kills < repeats(4, 10):
         folder = tmp_path / f"runs{study}"
         before = traces(folder)
         process = started(folder, workers=2 if kills % 5 == 2 else 1)

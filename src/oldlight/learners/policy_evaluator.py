@@ -64,6 +64,11 @@ class PolicyEvaluator:
             self._last, self._value = policy, self._valued(policy, k)
         return self._value
 
+    def _from_start(self, by_start: Floats) -> Any:
+        """The value of an episode from the values by first state, the last axis. A sum, not a product: those of some libraries differ in the last digit with the
+        place in memory, and one seed decides the result."""
+        return (self.problem.initial * by_start).sum(axis=-1)
+
     def values(self, policies: Sequence[Policy], first: Sequence[int]) -> tuple[Floats, Floats, Floats]:
         """Those of several policies, played first in these episodes: values and half-widths, shape (n,), and the values per first state, (n, S)."""
         tables = [
@@ -72,7 +77,7 @@ class PolicyEvaluator:
         if self.how == "exact" and self._model is not None and policies and len(tables) == len(policies):
             found = self._of_tables(tables)
             if found is not None:
-                self.starts, value = found[-1], np.array([self.problem.initial @ row for row in found])
+                self.starts, value = found[-1], self._from_start(found)
                 self._last, self._value = policies[-1], (float(value[-1]), 0.0)
                 return value, np.zeros(len(value)), found
         rows = [(*self.value(policy, k), self.starts.copy()) for policy, k in zip(policies, first, strict=True)]
@@ -111,7 +116,7 @@ class PolicyEvaluator:
             if known is None:
                 known = values_by_start(self.problem, self._follow(policy.actions, policy.action_probabilities))[None]
             self.starts = known[0]
-            return float(self.problem.initial @ self.starts), 0.0
+            return float(self._from_start(self.starts)), 0.0
         found = self._evaluate(self.problem, policy, seed)
         wide = self._value_starts(policy, seed) if self._by_start else 0.0
         return found.value, max(found.half_width, wide)

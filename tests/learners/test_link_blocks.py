@@ -46,7 +46,7 @@ PROBLEMS = {
     "another law at every step": ol.ImpairedMDP(changing(), "constant:1"),
 }
 OPTIONS: dict[str, dict[str, Any]] = {
-    "default": {"optimism": "best", "visits": "learnt", "sharpness": "relaxed", "pooled": "auto"},
+    "default": {"optimism": "best", "visits": "learnt", "sharpness": 10.0, "pooled": "auto"},
     "best, given visits": {"optimism": "best", "visits": 0.15, "sharpness": 3.0, "pooled": "auto"},
     "prior": {},
     "prior, visits learnt": {"visits": "learnt"},

@@ -79,20 +79,3 @@ def test_regret_by_counts_is_all_mistakes_where_nothing_can_be_told_apart() -> N
     # a pair's first visit is at the k-th episode with probability ½^k: 2 episodes before it is known, each losing half of H/2 · 1/2
     expected = 2 * 2 * 0.5 * 0.5 * (slope.HORIZON // 2)
     assert found == pytest.approx(expected, rel=5 * np.sqrt(2 / 800))
-
-
-@pytest.mark.parametrize(("episodes", "kappa"), [(0, 10.0), (90, 10.0 / (1.0 + np.log(10.0))), (10**6, 3.0)])
-def test_relaxed_draws_grow_wider_with_the_episodes(episodes: int, kappa: float) -> None:
-    from oldlight.kernels import optimistic_model as kernels
-    from oldlight.learners.optimistic_model import Optimism, room_for
-
-    number = np.array([3.0, 1.0, 2.0])[None, None, None].repeat(3, axis=1)
-    how, rng, K = Optimism("best", visits=1e-12, sharpness=0.0).numbers(), np.random.default_rng(3), 4000
-    P, R = room_for("best", (1, 3, 1))
-    draws = []
-    for _ in range(K):
-        kernels.make(number, np.ones((1, 3, 1)), how, episodes, rng, P, R)
-        draws.append(P[0, 0, 0].copy())
-    p = number[0, 0, 0] / 6.0
-    variance = p * (1 - p) / (kappa * 6 + 1)
-    assert np.var(draws, axis=0) == pytest.approx(variance, rel=5 * np.sqrt(3 / K))

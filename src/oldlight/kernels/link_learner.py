@@ -91,8 +91,7 @@ def process(learnt, rng, R):
                 for s2 in range(S):
                     learnt.planned[t, s, a] += learnt.now[t, s, a, s2]
     estimate_rewards(learnt.counts, learnt.how, learnt.known, learnt.rewards)
-    episodes = learnt.counts.episodes[0]
-    filled = make(learnt.now[:rows], learnt.rewards, learnt.how, episodes, rng, learnt.transitions, R)
+    filled = make(learnt.now[:rows], learnt.rewards, learnt.how, rng, learnt.transitions, R)
     break_ties(R, rng)
     return filled
 

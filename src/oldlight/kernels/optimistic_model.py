@@ -13,7 +13,6 @@ from oldlight.kernels.cache import compiled
 PRIOR, BEST, BERNSTEIN, HOEFFDING, POSTERIOR = range(5)
 LEAST = 0.01  # pseudo-visits that are learnt
 HALVINGS = 14  # of the range of their logarithm
-SHARPEST, WIDEST = 10.0, 3.0  # κ of "relaxed": at first, and in the end
 NOISE = 1e-9  # of the rewards' size, to break ties at random
 
 
@@ -24,26 +23,19 @@ class How(NamedTuple):
     c: float
     log_term: float
     visits: float  # 0: learnt
-    sharpness: float  # 0: relaxed
+    sharpness: float
     draws: int
     prior: float  # 0: 1/S
 
 
 @compiled
-def relaxed(episodes):
-    """κ of draws that are sharp at first, when there is most to try, and grow wider with the logarithm of the episodes, so that no mistake stays for ever."""
-    return max(WIDEST, SHARPEST / (1.0 + np.log(1.0 + episodes / SHARPEST)))
-
-
-@compiled
-def make(number, rewards, how, episodes, rng, P, R):
-    """The process of this kind, rewards into R; episodes: how many were counted."""
+def make(number, rewards, how, rng, P, R):
+    """The process of this kind, rewards into R."""
     if how.kind == POSTERIOR:
         rows = drawn(number, rewards, how.prior if how.prior > 0.0 else 1.0 / number.shape[1], how.draws, rng, P)
     elif how.kind == BEST:
         visits = how.visits if how.visits > 0.0 else pseudo_visits(number)
-        sharpness = how.sharpness if how.sharpness > 0.0 else relaxed(episodes)
-        rows = towards_best(number, rewards, visits, sharpness, rng, P)
+        rows = towards_best(number, rewards, visits, how.sharpness, rng, P)
     else:
         rows = optimistic(number, rewards, how, P)
     H, S, A = rewards.shape

@@ -1,8 +1,8 @@
 """The learner to begin with: `default()`.
 
-`LinkLearner(optimism="best", visits="learnt", sharpness="relaxed", pooled="auto")`: it takes every link that can be planned, shares the counts of a pair over the steps where one law is promised, else until the
+`LinkLearner(optimism="best", visits="learnt", sharpness=10, pooled="auto")`: it takes every link that can be planned, shares the counts of a pair over the steps where one law is promised, else until the
 odds are that they differ, and expects of what it has not tried that it leads to the best state. How soon it stops expecting that of a pair that it has tried is learnt from how often visits meet something
-new. How sharp its draws are, at first and later, was chosen on the tuning suite alone and is not to be fitted to the process. What is
+new. The one number that is left, the sharpness of its draws, was chosen on the tuning suite alone and is not to be fitted to the process. What is
 measured of it, where it loses and by how much, is in docs/learning_suites.md; nothing is proved of its regret (`learners.optimistic_model`).
 """
 
@@ -16,7 +16,7 @@ from oldlight.learners.link_learner import LinkLearner
 def default(
     *,
     visits: float | Literal["learnt"] = "learnt",
-    sharpness: float | Literal["relaxed"] = "relaxed",
+    sharpness: float = 10.0,
     pooled: bool | Literal["auto"] = "auto",
     law: Literal["known", "estimated"] = "known",
     rewards: Literal["known", "estimated"] = "known",

@@ -68,8 +68,8 @@ class LinkLearner(Learner):
         Constant of the two bonuses.
     visits : float or "learnt"
         Pseudo-visits n of "prior" and "best"; "learnt": from how often a visit met a successor that was new to its pair.
-    sharpness : float or "relaxed"
-        κ of "best": how many times as many visits the draw pretends to have; "relaxed": from 10 down to 3, with the logarithm of the episodes.
+    sharpness : float
+        κ of "best": how many times as many visits the draw pretends to have.
     draws : int
         Of "posterior": rows that are drawn for each pair; it takes the one that promises most.
     pooled : bool or "auto"
@@ -99,7 +99,7 @@ class LinkLearner(Learner):
         optimism: Literal["prior", "best", "bernstein", "hoeffding", "posterior"] = "prior",
         c: float = 0.02,
         visits: float | Literal["learnt"] = 1.0,
-        sharpness: float | Literal["relaxed"] = 3.0,
+        sharpness: float = 3.0,
         draws: int = 1,
         pooled: bool | Literal["auto"] = False,
         law: Literal["known", "estimated"] = "known",
@@ -118,7 +118,7 @@ class LinkLearner(Learner):
         if visits != "learnt":
             self.visits = checks.positive("visits", visits)
         self.draws, self.pooled, self.law, self.rewards = checks.whole("draws", draws, least=1), pooled, law, rewards
-        self.sharpness = sharpness if sharpness == "relaxed" else checks.positive('sharpness (or "relaxed")', sharpness)
+        self.sharpness = checks.positive("sharpness", sharpness)
         self.hidden_steps, self.tolerance = hidden_steps, checks.positive("tolerance", tolerance)
 
     def acts_on_nodes(self, problem: ImpairedMDP) -> bool:
@@ -198,8 +198,7 @@ class LinkLearner(Learner):
 
         setting = self.setting
         visits = 0.0 if self.visits == "learnt" else float(self.visits)
-        sharpness = 0.0 if self.sharpness == "relaxed" else float(self.sharpness)
-        how = Optimism(self.optimism, self.c, setting.log_term, visits, sharpness, self.draws)
+        how = Optimism(self.optimism, self.c, setting.log_term, visits, self.sharpness, self.draws)
         known = np.ascontiguousarray(setting.rewards) if self.rewards == "known" else np.zeros((0, 0, 0))
         keep = np.zeros((0, 3), dtype=np.int64) if self.table is None else self.table.keep
         return Learnt(

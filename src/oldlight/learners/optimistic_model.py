@@ -22,8 +22,7 @@ in `oldlight.learners.stopping` has the bounds that hold behind every link. What
     p̃_t(·|s, a) = ( N·x + n·e_g ) / ( N + n ),        x ~ Dirichlet(κ·N_t(s, a, ·)) on the successors that were met,       e_g where N = 0.
 
 Whatever a pair that was never tried does, it cannot lead to more than the best state: so everything untried is optimistic, but by the span of the values and not by all that could be earned, which is
-what makes it learn faster than "prior". The draw has 1/κ of the posterior's variance (κ = `sharpness`), and keeps a wrong estimate from staying for ever. sharpness="relaxed": after k episodes
-κ = max(3, 10/(1 + log(1 + k/10))), sharp while there is most to try, and wider with the logarithm of the episodes, as confidence bounds are. Nothing is proved of it.
+what makes it learn faster than "prior". The draw has 1/κ of the posterior's variance (κ = `sharpness`), and keeps a wrong estimate from staying for ever. Nothing is proved of it.
 
 **Pseudo-visits that are learnt** (visits="learnt", of "prior" and "best"). n is how much is expected of a visit that it meets something new, and that can be counted. If a pair's successors are drawn as by
 a Dirichlet process of concentration n, its (i + 1)-st visit meets a successor that is new to it with probability n/(n + i). So n is where the number of those that were met, D of each pair with N ≥ 2 visits, is the
@@ -63,7 +62,7 @@ class Optimism(NamedTuple):
     c: float = 1.0
     log_term: float = 1.0
     visits: float = 1.0
-    sharpness: float = 1.0  # 0: relaxed
+    sharpness: float = 1.0
     draws: int = 1
     prior: float = 0.0
 
@@ -100,7 +99,7 @@ def _made(number: Floats, rewards: Floats, how: Optimism, rng: np.random.Generat
     P, R = room_for(how.kind, rewards.shape)
     generator = np.random.default_rng(0) if rng is None else rng  # those that draw nothing take any
     counts = np.ascontiguousarray(number, dtype=np.float64)
-    return Estimated(P[: kernels.make(counts, np.ascontiguousarray(rewards), how.numbers(), 0, generator, P, R)], R)
+    return Estimated(P[: kernels.make(counts, np.ascontiguousarray(rewards), how.numbers(), generator, P, R)], R)
 
 
 def room_for(kind: str, shape: tuple[int, ...]) -> tuple[Floats, Floats]:

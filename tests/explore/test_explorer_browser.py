@@ -242,9 +242,7 @@ def a_phone_in_the_dark(browser: Any, address: str) -> None:
 
 @pytest.mark.slow
 def test_an_exported_page_answers_without_a_server(tmp_path: Path) -> None:
-    page_file = export_page(
-        tmp_path / "page.html", menu_of(PLANT), delays=(1, 2), losses=(0, 20), progress=False
-    )
+    page_file = export_page(tmp_path / "page.html", menu_of(PLANT), delays=(1, 2), losses=(0, 20), progress=False)
     with chromium() as browser:
         for width in (360, 1300):
             with opened(page_file, browser, width) as page:

@@ -114,7 +114,9 @@ def spread(S: int, horizon: int = 10) -> ol.TabularMDP:
     """Three successors for each pair."""
     rng = np.random.default_rng(S)
     columns = np.concatenate([rng.choice(S, 3, replace=False) for _ in range(3 * S)])
-    P = sparse.csr_array((rng.dirichlet(np.ones(3), 3 * S).ravel(), (np.repeat(np.arange(3 * S), 3), columns)), shape=(3 * S, S))
+    P = sparse.csr_array(
+        (rng.dirichlet(np.ones(3), 3 * S).ravel(), (np.repeat(np.arange(3 * S), 3), columns)), shape=(3 * S, S)
+    )
     return ol.TabularMDP(P if S > 1000 else P.toarray().reshape(S, 3, S), rng.random((S, 3)), horizon=horizon)
 
 

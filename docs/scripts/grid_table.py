@@ -26,6 +26,7 @@ for name in ("OLDLIGHT_THREADS", "OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL
 
 import gymnasium as gym  # noqa: E402
 import numpy as np  # noqa: E402
+from marks import fill  # noqa: E402
 from scipy.stats import t  # noqa: E402
 
 from oldlight.deep import SETTINGS, make  # noqa: E402
@@ -38,7 +39,6 @@ LEARNERS = {
     "Acrobot-v1": ("PPO", "DQN"),
 }
 CLOCKS: dict[str, Callable[[], float]] = {"wall": time.perf_counter, "processor": time.process_time}
-BEGIN, END = "<!-- written by docs/scripts/grid_table.py -->", "<!-- end of the table -->"
 PLANNED, EXAMINED = 100, 20  # episodes of a plan, and of a learner at each time
 
 
@@ -130,10 +130,7 @@ def table(kept: dict[str, Any]) -> str:
 
 def show(kept: dict[str, Any]) -> None:
     """Write the table into docs/grid.md."""
-    page = Path(__file__).parents[1] / "grid.md"
-    before, _, rest = page.read_text(encoding="utf-8").partition(BEGIN)
-    _, _, after = rest.partition(END)
-    page.write_text(f"{before}{BEGIN}\n{table(kept)}\n{END}{after}", encoding="utf-8")
+    fill(Path(__file__).parents[1] / "grid.md", {"grid": table(kept)})
 
 
 def measure(env: str, kept: dict[str, Any], given: argparse.Namespace) -> None:

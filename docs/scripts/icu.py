@@ -14,6 +14,8 @@ import time
 from pathlib import Path
 from typing import Any
 
+from marks import fill
+
 import oldlight as ol
 
 PAGE = Path(__file__).parents[1] / "icu.md"
@@ -29,7 +31,6 @@ LINKS: dict[str, dict[str, Any]] = {  # and the options of `solve`
     "constant:1+loss:0.1": {"tolerance": 1e-3, "seconds": 60},
     "packets:0=.8,1=.2+loss:0.1": {"tolerance": 1e-3, "seconds": 60},
 }
-BEGIN, END = "<!-- table -->\n", "<!-- end -->"
 
 
 def row(link: str) -> str:
@@ -69,10 +70,7 @@ def main(links: list[str]) -> None:
         "",
         f"*One run of `python docs/scripts/icu.py` on {time.strftime('%Y-%m-%d')}, {os.cpu_count()} cores, {load}.*",
     ]
-    head, rest = PAGE.read_text(encoding="utf-8").split(BEGIN)
-    new = PAGE.with_suffix(".new")
-    new.write_text(head + BEGIN + "\n".join(lines) + "\n" + END + rest.split(END)[1], encoding="utf-8")
-    new.replace(PAGE)
+    fill(PAGE, {"table": "\n".join(lines)})
 
 
 if __name__ == "__main__":

@@ -7,7 +7,6 @@ blocks are.
 
 from __future__ import annotations
 
-import re
 import shutil
 import sys
 from collections.abc import Sequence
@@ -15,8 +14,8 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+from marks import fill
 
-from oldlight.checks import write_text
 from oldlight.paper.paper_page import PRINTED, gap_rows, paper_page, whole_blocks
 from oldlight.paper.paper_regret import growth, growth_rows, law_costs, order_by_delay, share_of_bonus, theorem_1_there
 from oldlight.paper.statements import as_rows, statements
@@ -100,17 +99,6 @@ def parts(block: dict[str, list[Result]]) -> dict[str, str]:
     return made
 
 
-def filled(text: str, made: dict[str, str]) -> str:
-    """The page with each part between its marks; each mark must be there once."""
-    for name, part in made.items():
-        text, n = re.subn(
-            rf"(<!-- {name} -->\n).*?(<!-- end -->)", lambda m, part=part: f"{m[1]}{part}\n{m[2]}", text, flags=re.S
-        )
-        if n != 1:
-            raise ValueError(f"<!-- {name} --> is {n} times in the page, expected once")
-    return text
-
-
 def main(runs: Path, out: Path) -> None:
     page = paper_page(runs).write(runs / "report.html")
     out.mkdir(parents=True, exist_ok=True)
@@ -119,7 +107,7 @@ def main(runs: Path, out: Path) -> None:
             shutil.copy(drawn, out / drawn.name)
     block = whole_blocks(runs)
     told = out.with_suffix(".md")
-    print(write_text(told, filled(told.read_text(encoding="utf-8"), parts(block))))
+    print(fill(told, parts(block)))
     if learners := block.get("learners"):
         print(by_delay(learners), paired(learners, "DelayedUCBVI", "PosteriorSampling"), sep="\n\n")
         print(paired(learners, "DelayedUCBVI, pooled", "PosteriorSampling, pooled"))

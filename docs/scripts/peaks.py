@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import Literal
 
 import numpy as np
+from marks import fill
 from scipy import sparse
 
 import oldlight as ol
@@ -21,7 +22,6 @@ from oldlight.learners.run_memory import run_bytes
 from oldlight.simulation.simulated_bytes import simulated_bytes
 
 PAGE = Path(__file__).parents[1] / "sizes.md"
-BEGIN, END = "<!-- peaks -->\n", "<!-- end of peaks -->"
 MIB = 2**20
 LATE = {"start": "warm"}
 
@@ -111,11 +111,8 @@ def main(numbers: list[str]) -> None:
         print(rows[-1], flush=True)
     if numbers:
         return
-    table = "\n".join(["| | announced | peak | announced / peak |", "|---|---|---|---|", *rows]) + "\n"
-    head, rest = PAGE.read_text(encoding="utf-8").split(BEGIN)
-    new = PAGE.with_suffix(".new")
-    new.write_text(head + BEGIN + table + END + rest.split(END)[1], encoding="utf-8")
-    new.replace(PAGE)
+    table = "\n".join(["| | announced | peak | announced / peak |", "|---|---|---|---|", *rows])
+    fill(PAGE, {"peaks": table})
 
 
 if __name__ == "__main__":

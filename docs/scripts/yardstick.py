@@ -3,7 +3,7 @@
     oldlight run docs/studies/yardstick_quick.toml
     python docs/scripts/yardstick.py runs/yardstick_quick
 
-The tables are those of the page that `oldlight report` makes (`oldlight.report.deep_page`). What is not finished is not in them, and the text
+The mark `<!-- yardstick_quick -->` or `<!-- yardstick_full -->` in the page, the name of the folder, says where they go. The tables are those of the page that `oldlight report` makes (`oldlight.report.deep_page`). What is not finished is not in them, and the text
 says how many jobs are. The figures go to docs/deep/; one whose panels are not all there is not written.
 """
 
@@ -13,6 +13,8 @@ import sys
 from pathlib import Path
 from typing import Any
 
+from marks import fill
+
 from oldlight.report import summary
 from oldlight.report.charts import Panels
 from oldlight.report.deep_page import GRID, TRAIN, panel, rows, task_settings, yardstick
@@ -20,7 +22,6 @@ from oldlight.report.draw_matplotlib import picture, to_matplotlib
 from oldlight.studies import results, status
 
 DOCS = Path(__file__).parents[1]
-BEGIN, END = "<!-- yardstick: written by docs/scripts/yardstick.py -->", "<!-- end of the yardstick -->"
 
 
 def section(folder: Path) -> str:
@@ -42,7 +43,7 @@ def section(folder: Path) -> str:
             "|" + "---|" * len(titles),
         ]
         lines += [_line(row) for row in found]
-        name = f"yardstick-{instance.replace(' ', '-').lower()}.svg"
+        name = f"{folder.name}-{instance}.svg".replace("_", "-").replace(" ", "-").lower()
         if _whole(jobs, now.complete):
             panels = [panel(some, [], channel, yardstick(some, plans)) for (channel,), some in summary.groups(jobs, "channel").items()]  # fmt: skip
             figure = to_matplotlib(Panels(f"Learning on the {instance}", panels, share=True))
@@ -63,10 +64,7 @@ def _line(cells: list[Any]) -> str:
 
 
 def main(folder: Path) -> None:
-    page = DOCS / "deep.md"
-    before, _, rest = page.read_text(encoding="utf-8").partition(BEGIN)
-    _, _, after = rest.partition(END)
-    page.write_text(f"{before}{BEGIN}\n{section(folder)}\n{END}{after}", encoding="utf-8")
+    fill(DOCS / "deep.md", {folder.name: section(folder)})
 
 
 if __name__ == "__main__":

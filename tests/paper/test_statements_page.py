@@ -18,6 +18,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from marks import filled
 
 from repeats import is_thorough
 
@@ -180,7 +181,7 @@ def results_page() -> str:
     """docs/paper.md with the table of statements as it is made now."""
     text = RESULTS.read_text(encoding="utf-8")
     made = {"statements": script().markdown(*script().as_rows(computed()))}
-    return str(script().filled(text, made))
+    return filled(text, made)
 
 
 @pytest.mark.slow

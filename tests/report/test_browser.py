@@ -51,7 +51,7 @@ def page_under_test(folder: Path) -> Path:
     )
     page.section("Dots and colours", level=3)
     many = [f"{name}, {which} and pooled" for name in ("DelayedUCBVI", "PosteriorSampling") for which in "abcdef"]
-    dots = [Group.over_seeds(f"delay {d}", rng.random((3, len(many) + 1))) for d in range(2)]
+    dots = [Group.over_seeds(f"delay {d}", 150 * 10 ** rng.random((3, len(many) + 1))) for d in range(2)]
     page.figure(
         Dots(
             "Final regret",
@@ -59,6 +59,7 @@ def page_under_test(folder: Path) -> Path:
             [*many, HOSTILE],
             dots,
             band=seeds_band(3),
+            log_x=True,
         )
     )
     z = np.add.outer(np.arange(4.0), np.arange(5.0)) / 10
@@ -100,6 +101,7 @@ def test_words_of_users_stay_words_and_keys_can_stand_alone(path: Path, browser:
         assert page.locator("tbody td").filter(has_text="onerror").count() == 1
         texts = "all => all.map(t => t.textContent)"
         assert any("<script>" in t for t in page.eval_on_selector_all("#fig-final-regret .ytick text", texts))
+        assert {"200", "500", "1,000"} <= set(page.eval_on_selector_all("#fig-final-regret .xtick text", texts))
         assert any("alert('out')" in t for t in page.eval_on_selector_all("#fig-regret .still text", texts))
 
         pressed = "all => all.map(k => k.getAttribute('aria-pressed'))"

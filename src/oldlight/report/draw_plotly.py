@@ -115,14 +115,18 @@ def _categories(found: Sequence[Any]) -> dict[str, Any]:
 
 
 def _kind(log: bool, percent: bool, data: list[dict[str, Any]], axis: str) -> dict[str, Any]:
-    """Linear or logarithmic; over two decades and more only the powers of ten are written, over less than that 1, 2 and 5 of each."""
+    """Linear or logarithmic; over two decades and more only the powers of ten are written, over less than that 1, 2 and 5 of each.
+
+    Plotly writes 2 and 5 of a decade as that digit alone, unless a format is given: then it writes the whole number.
+    """
+    whole = {"tickformat": ",.3~%" if percent else ",~r"}
     if not log:
-        return {"type": "linear", "tickformat": ",.3~%" if percent else ",~r"}
+        return {"type": "linear", **whole}
     found = [v for trace in data for v in trace[axis] if v is not None and v > 0]
     reach = max(found) / min(found) if found else 1.0
     ticks = {"dtick": 1 if reach >= 100 else "D2", "minor": {"ticks": "outside", "ticklen": 2}} if reach >= 5 else {}
-    written = {"tickformat": ",.3~%"} if percent else {"exponentformat": "power"}
-    return {"type": "log", **written, **ticks}
+    powers = reach >= 100 and not percent
+    return {"type": "log", **({"exponentformat": "power"} if powers else whole), **ticks}
 
 
 def _line(chart: Lines, series: Series, look: Look) -> list[dict[str, Any]]:

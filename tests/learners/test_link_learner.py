@@ -11,6 +11,8 @@ import oldlight as ol
 from link_cases import BY_NODES, guessing, names, plan_link
 from oldlight.learners import Episode, LinkLearner, Setting, learn
 from oldlight.learners.base import Learner
+from oldlight.learners.learnt_plan import LearntPlan
+from oldlight.learners.optimistic_model import Estimated
 from oldlight.planning.group_walk import group_value
 from oldlight.simulation.link_episodes import decide
 from oldlight.testing import check_learner
@@ -115,6 +117,33 @@ def test_a_known_process_is_planned_for(problem: ol.ImpairedMDP, kind: Any) -> N
     assert found is not None
     assert found[0] == pytest.approx(best, abs=2e-5)
     assert learner.estimate == pytest.approx(best, abs=2e-4)
+
+
+def swim(horizon: int) -> ol.TabularMDP:
+    """Six places of a river: left is sure, right fights the current and pays at the last one. Long blackouts have many laws."""
+    P, r = np.zeros((6, 2, 6)), np.zeros((6, 2))
+    for s in range(6):
+        P[s, 0, max(s - 1, 0)] = 1.0
+        for move, p in ((1, 0.35), (0, 0.6), (-1, 0.05)):
+            P[s, 1, min(max(s + move, 0), 5)] += p
+    r[0, 0], r[5, 1] = 0.05, 1.0
+    return ol.TabularMDP(P, r, horizon=horizon, initial=np.eye(6)[0])
+
+
+@pytest.mark.parametrize("room", [2**25, 2**17, 2**14])
+@pytest.mark.parametrize(
+    "channel", ["loss:0.3", "constant:1+loss:0.3", "bursty:0.2,0.4", "packets:0=0.7,1=0.3+loss:0.2"]
+)
+def test_a_plan_within_its_room_earns_what_it_says(channel: str, room: int) -> None:
+    """Whether the search of a plan found room for all its laws or not."""
+    problem = ol.ImpairedMDP(swim(12), channel)
+    planner = LearntPlan(Setting.of(problem, 100, 0.1, None), "known", 1e-3, room)
+    policy, upper, lower = planner.bounds(Estimated(problem.mdp.transitions[:1], np.asarray(problem.mdp.rewards)))
+    found = group_value(problem, policy)
+    assert found is not None
+    assert lower - 1e-9 <= found[0] <= upper + 1e-9
+    if room > 2**20:
+        assert upper - lower <= planner.tolerance
 
 
 @pytest.mark.parametrize(

@@ -108,6 +108,13 @@ def test_a_search_that_forgets_finds_the_same(link: str, monkeypatch: pytest.Mon
         assert np.array_equal(found.policy.sequences, exact.policy.sequences)
 
 
+def test_a_search_that_forgets_has_no_table_of_decisions() -> None:
+    problem = drawn_problem("loss:0.4", S=4, H=5)
+    plan = LinkPlan(problem.mdp, problem.automaton, settle_all=True).run()
+    with pytest.raises(RuntimeError, match="use its sequences"):
+        _ = plan.policy
+
+
 def test_a_plan_that_is_not_used_any_more_is_free_at_once() -> None:
     """Not only when the collector comes: a learner makes one plan after the other."""
     gc.collect()

@@ -1,7 +1,7 @@
 """How much memory the search of a learner's plan may take, behind a link that loses.
 
-A search grows with what it meets. That of a learner may take an eighth of what its tables take, or 32 MiB: it forgets what it can find again
-(`oldlight.planning.settling`), and stops with its bounds where that is not enough. So what a run holds is known before it begins, to within an eighth.
+A search grows with what it meets. That of a learner may take an eighth of what its tables take, or 32 MiB: it stops with its bounds where that is not enough,
+or, where every corner is settled and its plan is one of sequences, forgets what it can find again (`oldlight.planning.settling`). So what a run holds is known before it begins, to within an eighth.
 
 With P = T·S·A·S entries over (s, a, s2), one for each of T = H steps or one for all where counts are pooled, a plan for an estimate holds the counts (8 bytes),
 the last estimate and the new one (8 each), the process (8), its lists (12) and those of the search (16), so 60·P, and the tables of the link with what is known

@@ -68,7 +68,8 @@ class LinkPlan:
     """A plan behind `automaton` (shifted already by late actions, whose first ones are `pending`).
 
     initial: the law of the first state if it is not the process's own; scratch: a folder for first tables that `max_bytes` of memory do not hold; room: bytes
-    that a search may take, which then forgets what it can find again, or stops with the bounds that it has; settle_all: settle every corner, however many there are. After `run`, and whenever that is interrupted after the first
+    that a search may take, which stops there with the bounds that it has; settle_all: settle every corner, however many there are, and forget what can be found again where the room is full: such a plan has
+    no `policy`, but the sequences of its search (`oldlight.planning.blackout`). After `run`, and whenever that is interrupted after the first
     tables: lower ≤ optimum ≤ upper, and `policy` earns at least `lower`. entries: of the tables; states: of the search's graph.
     """
 
@@ -181,7 +182,7 @@ class LinkPlan:
         made = AgeTables(self.plant, layers, True, True, progress)
         try:
             found = SettledSearch(
-                made, self._left(need), tolerance=wanted, seconds=seconds, most=options, forgets=self.room is not None
+                made, self._left(need), tolerance=wanted, seconds=seconds, most=options, forgets=self.settle_all
             )
         except Stopped:
             return False

@@ -16,7 +16,8 @@ Guarantee: with tolerance ε every corner, and every law that matters, is closed
 depth of its delay; any other link is settled alike. `cap`: no corner of time h counts as more than cap[h] (optimistic learners).
 
 **Memory.** The laws of the graph are remembered to save work alone: a law that is not there is closed once more when it is met again. So a search that
-`forgets` drops them where there is no room for more, and keeps to its bytes with the same result, unless one corner alone needs more than that.
+`forgets` drops them where there is no room for more, and keeps to its bytes with the same result, unless one corner alone needs more than that. What it decides is then read off by `sequences` and
+`corner_sequences`, which close a law again where it is missing: its `decisions` would have gaps, and are refused.
 """
 
 from __future__ import annotations
@@ -181,6 +182,11 @@ class SettledSearch(AgeSearch):
             number = self.number(0, i, 0, -1, initial)
             self._graph.real[number] = high, low
             self._graph.whole[number, kernels.LOW_ACTION] = int(action)
+
+    def decisions(self) -> tuple[NDArray[np.int64], NDArray[np.int64], Floats]:
+        if self.forgets:
+            raise RuntimeError("a search that forgets has no table of its decisions; use its sequences")
+        return super().decisions()
 
     def laws(self, h: int, laws: Floats, codes: Ints | None = None, block: int = 0) -> Floats:
         """(lower, upper, action) where the law of the state of step h − D is laws[i] and the queue since has the code codes[i]."""

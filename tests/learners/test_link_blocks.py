@@ -46,10 +46,10 @@ PROBLEMS = {
     "another law at every step": ol.ImpairedMDP(changing(), "constant:1"),
 }
 OPTIONS: dict[str, dict[str, Any]] = {
-    "default": {"optimism": "best", "visits": "learnt", "sharpness": 10.0, "pooled": "auto"},
+    "default": {"optimism": "best", "visits": "learnt", "sharpness": 10.0, "looks": 8, "pooled": "auto"},
     "best, given visits": {"optimism": "best", "visits": 0.15, "sharpness": 3.0, "pooled": "auto"},
     "prior": {},
-    "prior, visits learnt": {"visits": "learnt"},
+    "prior, visits learnt, looks": {"visits": "learnt", "looks": 2},
     "bernstein, rewards estimated": {"optimism": "bernstein", "rewards": "estimated", "pooled": "auto"},
     "hoeffding": {"optimism": "hoeffding"},
     "posterior": {"optimism": "posterior", "pooled": "auto"},

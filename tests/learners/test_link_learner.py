@@ -316,6 +316,8 @@ def test_auto_is_pooled_until_it_splits() -> None:
         ({"hidden_steps": 1}, "hidden_steps"),
         ({"visits": 0.0}, "visits"),
         ({"visits": "many"}, "visits"),
+        ({"looks": -1}, "looks is -1, expected a whole number ≥ 0"),
+        ({"looks": 8, "optimism": "bernstein"}, "looks is 8, expected 0 with optimism='bernstein'"),
     ],
 )
 def test_wrong_options_are_refused(options: dict[str, Any], match: str) -> None:

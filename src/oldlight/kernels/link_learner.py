@@ -14,7 +14,8 @@ from oldlight.kernels.link_counts import by_step, count, test
 from oldlight.kernels.optimistic_model import BEST, POSTERIOR, PRIOR, break_ties, make
 from oldlight.kernels.optimistic_tables import start_value
 
-SELDOM = 50  # at most so many plans while the number of episodes grows by a factor e
+SELDOM = 50  # at most so many plans while the number of episodes grows by a factor e, apart from second looks
+YOUNG = 10.0  # episodes after which a second look expects more
 REWARD_VISITS = 0.15  # pseudo-visits of estimated rewards where those of the transitions are learnt
 
 
@@ -28,7 +29,9 @@ class Learnt(NamedTuple):
     now: np.ndarray  # [t, s, a, s2]: the counts that the estimates are made of
     rewards: np.ndarray  # [t, s, a]: known or estimated
     planned: np.ndarray  # [t, s, a]: how often each pair had been counted at the last plan
-    planned_at: np.ndarray  # [0]: after how many episodes that was; [1]: how many t of `planned` hold
+    planned_at: (
+        np.ndarray
+    )  # [0]: after how many episodes that was; [1]: how many t of `planned` hold; [2], [3]: see `looks_again`
     transitions: np.ndarray  # [t, s, a, s2] of the process that is planned for, with the state that was added
     keep: (
         np.ndarray
@@ -36,9 +39,18 @@ class Learnt(NamedTuple):
 
 
 @compiled
+def looks_again(learnt):
+    """Is the next plan one for a second look? planned_at[2]: after how many episodes the last one was made, [3]: is it the plan now?"""
+    k, last, looks = learnt.counts.episodes[0], learnt.planned_at[2], learnt.how.looks
+    return looks > 0 and learnt.planned_at[3] == 0 and k >= last + 1 + last / looks
+
+
+@compiled
 def due(learnt):
     """Is it time to plan?"""
     k, last = learnt.counts.episodes[0], learnt.planned_at[0]
+    if learnt.planned_at[3] == 1 or looks_again(learnt):
+        return True
     if k < last + 1 + last // SELDOM:
         return False
     if test(learnt.counts, learnt.level):
@@ -82,7 +94,10 @@ def estimate_rewards(counts, how, known, out):
 def process(learnt, rng, R):
     """Make the process of the counts now, and remember them: transitions into learnt.transitions, rewards into R. Returns how many t were filled."""
     rows = by_step(learnt.counts, learnt.now)
-    learnt.planned_at[0], learnt.planned_at[1] = learnt.counts.episodes[0], rows
+    k, again = learnt.counts.episodes[0], looks_again(learnt)
+    learnt.planned_at[0], learnt.planned_at[1], learnt.planned_at[3] = k, rows, int(again)
+    if again:
+        learnt.planned_at[2] = k
     _, S, A, _ = learnt.now.shape
     for t in range(rows):
         for s in range(S):
@@ -91,7 +106,8 @@ def process(learnt, rng, R):
                 for s2 in range(S):
                     learnt.planned[t, s, a] += learnt.now[t, s, a, s2]
     estimate_rewards(learnt.counts, learnt.how, learnt.known, learnt.rewards)
-    filled = make(learnt.now[:rows], learnt.rewards, learnt.how, rng, learnt.transitions, R)
+    times = np.sqrt(1.0 + k / YOUNG) if again else 1.0
+    filled = make(learnt.now[:rows], learnt.rewards, learnt.how, times, rng, learnt.transitions, R)
     break_ties(R, rng)
     return filled
 

@@ -23,21 +23,22 @@ class How(NamedTuple):
     c: float
     log_term: float
     visits: float  # 0: learnt
+    looks: int  # second looks while the number of episodes grows by a factor e; 0: none
     sharpness: float
     draws: int
     prior: float  # 0: 1/S
 
 
 @compiled
-def make(number, rewards, how, rng, P, R):
-    """The process of this kind, rewards into R."""
+def make(number, rewards, how, times, rng, P, R):
+    """The process of this kind, rewards into R; with so many times its pseudo-visits."""
     if how.kind == POSTERIOR:
         rows = drawn(number, rewards, how.prior if how.prior > 0.0 else 1.0 / number.shape[1], how.draws, rng, P)
     elif how.kind == BEST:
         visits = how.visits if how.visits > 0.0 else pseudo_visits(number)
-        rows = towards_best(number, rewards, visits, how.sharpness, rng, P)
+        rows = towards_best(number, rewards, times * visits, how.sharpness, rng, P)
     else:
-        rows = optimistic(number, rewards, how, P)
+        rows = optimistic(number, rewards, how, times, P)
     H, S, A = rewards.shape
     for t in range(H):
         most = rewards[t, 0, 0]
@@ -96,11 +97,11 @@ def _share(how, N, mean, square, left):
 
 
 @compiled
-def optimistic(number, rewards, how, P):
+def optimistic(number, rewards, how, times, P):
     """ "prior", "hoeffding" and "bernstein"."""
     H, S, A = rewards.shape
     rows = 1 if how.kind == PRIOR and len(number) == 1 else H
-    visits = how.visits if how.visits > 0.0 else pseudo_visits(number)
+    visits = times * (how.visits if how.visits > 0.0 else pseudo_visits(number))
     left, V, V_next = _most_left(rewards), np.zeros(S), np.zeros(S)
     for t in range(rows - 1, -1, -1):
         counted = number[min(t, len(number) - 1)]

@@ -1,8 +1,8 @@
 """The learner to begin with: `default()`.
 
-`LinkLearner(optimism="best", visits="learnt", sharpness=10, pooled="auto")`: it takes every link that can be planned, shares the counts of a pair over the steps where one law is promised, else until the
+`LinkLearner(optimism="best", visits="learnt", sharpness=10, looks=8, pooled="auto")`: it takes every link that can be planned, shares the counts of a pair over the steps where one law is promised, else until the
 odds are that they differ, and expects of what it has not tried that it leads to the best state. How soon it stops expecting that of a pair that it has tried is learnt from how often visits meet something
-new. The one number that is left, the sharpness of its draws, was chosen on the tuning suite alone and is not to be fitted to the process. What is
+new, and now and then it looks again at what did badly at first. The two numbers that are left, the sharpness of its draws and how often it looks again, were chosen on the tuning suite alone and are not to be fitted to the process. What is
 measured of it, where it loses and by how much, is in docs/learning_suites.md; nothing is proved of its regret (`learners.optimistic_model`).
 """
 
@@ -17,6 +17,7 @@ def default(
     *,
     visits: float | Literal["learnt"] = "learnt",
     sharpness: float = 10.0,
+    looks: int = 8,
     pooled: bool | Literal["auto"] = "auto",
     law: Literal["known", "estimated"] = "known",
     rewards: Literal["known", "estimated"] = "known",
@@ -27,8 +28,8 @@ def default(
 
     Parameters
     ----------
-    visits, sharpness
-        Of its optimism (`oldlight.learners.optimistic_model`); chosen once, for all processes.
+    visits, sharpness, looks
+        Of its optimism (`oldlight.learners.optimistic_model`, `oldlight.learners.link_learner`); chosen once, for all processes.
     pooled, law, rewards, hidden_steps, tolerance
         Those of `LinkLearner`.
 
@@ -46,6 +47,6 @@ def default(
     True
     """
     return LinkLearner(
-        optimism="best", visits=visits, sharpness=sharpness, pooled=pooled, law=law, rewards=rewards,
+        optimism="best", visits=visits, sharpness=sharpness, looks=looks, pooled=pooled, law=law, rewards=rewards,
         hidden_steps=hidden_steps, tolerance=tolerance,
     )  # fmt: skip

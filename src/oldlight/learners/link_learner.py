@@ -18,6 +18,13 @@ links a plan is a search that Python leads: there what is counted and the proces
 A plan that is not exact by its tables is closed to `tolerance` times what can be earned at most; the work of that is counted in steps of the search, not by
 the clock, so that one seed gives one run on every machine. `estimate` is the value of the plan.
 
+**Second looks** (looks=m, of "prior" and "best"). Few pseudo-visits waste little, but a pair that did badly at its first visits may then never be tried again: on RiverSwim about one run of forty stays at
+the mouth for ever. So single episodes are played with a plan that expects more of what was seldom tried: after episodes k_1 = 1, k_{j+1} ≥ k_j + 1 + k_j/m the process is made with
+
+    √(1 + k/10)·n    pseudo-visits instead of n,        and after the one episode it is made as before.
+
+These are at most m'·log(1 + K/m) + 1 episodes of K, m' = 1/log(1 + 1/m), and their pseudo-visits grow without bound, so that nothing that a plan could reach is left aside for ever.
+
 **Rewards.** Known, or estimated from the revealed ones: the mean, plus c·√(ι/N) for "hoeffding" and "bernstein", plus n/(N + n)·(1 − mean) for "prior" and "best" (n = 0.15 where it is learnt); 1 where
 nothing was revealed. "posterior" takes the mean.
 
@@ -70,6 +77,8 @@ class LinkLearner(Learner):
         Pseudo-visits n of "prior" and "best"; "learnt": from how often a visit met a successor that was new to its pair.
     sharpness : float
         κ of "best": how many times as many visits the draw pretends to have.
+    looks : int
+        Of "prior" and "best": second looks while the number of episodes grows by a factor e, single episodes that expect more of what was seldom tried; 0: none.
     draws : int
         Of "posterior": rows that are drawn for each pair; it takes the one that promises most.
     pooled : bool or "auto"
@@ -100,6 +109,7 @@ class LinkLearner(Learner):
         c: float = 0.02,
         visits: float | Literal["learnt"] = 1.0,
         sharpness: float = 3.0,
+        looks: int = 0,
         draws: int = 1,
         pooled: bool | Literal["auto"] = False,
         law: Literal["known", "estimated"] = "known",
@@ -118,7 +128,11 @@ class LinkLearner(Learner):
         if visits != "learnt":
             self.visits = checks.positive("visits", visits)
         self.draws, self.pooled, self.law, self.rewards = checks.whole("draws", draws, least=1), pooled, law, rewards
-        self.sharpness = checks.positive("sharpness", sharpness)
+        self.sharpness, self.looks = checks.positive("sharpness", sharpness), checks.whole("looks", looks, least=0)
+        if looks and optimism not in ("prior", "best"):
+            raise ValueError(
+                f'looks is {looks}, expected 0 with optimism={optimism!r}: only "prior" and "best" have pseudo-visits'
+            )
         self.hidden_steps, self.tolerance = hidden_steps, checks.positive("tolerance", tolerance)
 
     def acts_on_nodes(self, problem: ImpairedMDP) -> bool:
@@ -137,7 +151,7 @@ class LinkLearner(Learner):
         self.ages = AgeCounts(self.planner.automaton) if self.planner is not None and self.law == "estimated" else None
         self.stretches = HiddenStretches(self.hidden_steps, self.pooled is not False) if self.hidden_steps else None
         shape = (setting.horizon, setting.n_states, setting.n_actions)
-        self.planned, self.planned_at, self.filled_at = np.zeros(shape), np.zeros(2, dtype=np.int64), 0
+        self.planned, self.planned_at, self.filled_at = np.zeros(shape), np.zeros(4, dtype=np.int64), 0
         self._now, self._rewards = np.zeros((*shape, setting.n_states)), np.zeros(shape)
         self._transitions, self._model_rewards = room_for(self.optimism, shape)
         self._policy: Policy | None = None
@@ -198,7 +212,7 @@ class LinkLearner(Learner):
 
         setting = self.setting
         visits = 0.0 if self.visits == "learnt" else float(self.visits)
-        how = Optimism(self.optimism, self.c, setting.log_term, visits, self.sharpness, self.draws)
+        how = Optimism(self.optimism, self.c, setting.log_term, visits, self.sharpness, self.draws, looks=self.looks)
         known = np.ascontiguousarray(setting.rewards) if self.rewards == "known" else np.zeros((0, 0, 0))
         keep = np.zeros((0, 3), dtype=np.int64) if self.table is None else self.table.keep
         return Learnt(
@@ -249,7 +263,8 @@ class LinkLearner(Learner):
 
     def restore(self, state: dict[str, Any]) -> None:
         self.counts.restore(state)
-        self.planned_at[:], self.planned[:] = state["planned_at"], state["planned"]
+        self.planned[:], at = state["planned"], state["planned_at"]
+        self.planned_at[: len(at)] = at  # before there were second looks it had two entries
         self.filled_at = int(state["filled_at"])
         if self.ages is not None:
             self.ages.restore(state)

@@ -56,7 +56,7 @@ class Estimated(NamedTuple):
 
 
 class Optimism(NamedTuple):
-    """How the process is made: kind, constant c and log term ι of the bonuses, pseudo-visits n, sharpness κ, draws for each pair, and the prior of the posterior (1/S if 0)."""
+    """How the process is made: kind, constant c and log term ι of the bonuses, pseudo-visits n, sharpness κ, draws for each pair, the prior of the posterior (1/S if 0), and how often a learner looks again."""
 
     kind: str
     c: float = 1.0
@@ -65,13 +65,14 @@ class Optimism(NamedTuple):
     sharpness: float = 1.0
     draws: int = 1
     prior: float = 0.0
+    looks: int = 0
 
     def numbers(self) -> Any:
         """As `kernels.optimistic_model` reads it."""
         from oldlight.kernels import optimistic_model as kernels
 
         return kernels.How(
-            KINDS.index(self.kind), float(self.c), float(self.log_term), float(self.visits), float(self.sharpness),
+            KINDS.index(self.kind), float(self.c), float(self.log_term), float(self.visits), int(self.looks), float(self.sharpness),
             int(self.draws), float(self.prior),
         )  # fmt: skip
 
@@ -99,7 +100,7 @@ def _made(number: Floats, rewards: Floats, how: Optimism, rng: np.random.Generat
     P, R = room_for(how.kind, rewards.shape)
     generator = np.random.default_rng(0) if rng is None else rng  # those that draw nothing take any
     counts = np.ascontiguousarray(number, dtype=np.float64)
-    return Estimated(P[: kernels.make(counts, np.ascontiguousarray(rewards), how.numbers(), generator, P, R)], R)
+    return Estimated(P[: kernels.make(counts, np.ascontiguousarray(rewards), how.numbers(), 1.0, generator, P, R)], R)
 
 
 def room_for(kind: str, shape: tuple[int, ...]) -> tuple[Floats, Floats]:

@@ -184,8 +184,7 @@ class SettledSearch(AgeSearch):
             self._graph.whole[number, kernels.LOW_ACTION] = int(action)
 
     def decisions(self) -> tuple[NDArray[np.int64], NDArray[np.int64], Floats]:
-        if self.forgets:
-            raise RuntimeError("a search that forgets has no table of its decisions; use its sequences")
+        assert not self.forgets, "a search that forgets has no table of its decisions; use its sequences"
         return super().decisions()
 
     def laws(self, h: int, laws: Floats, codes: Ints | None = None, block: int = 0) -> Floats:

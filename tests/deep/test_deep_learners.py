@@ -53,6 +53,13 @@ def test_one_seed_decides() -> None:
     assert one["returns"].tolist() != train(problem, 8, algorithm="DQN", **SHORT)["returns"].tolist()
 
 
+def test_nothing_is_left_behind(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Stable-Baselines3 makes a folder for each call of `learn`, unless it is told not to."""
+    monkeypatch.setattr("tempfile.tempdir", str(tmp_path))
+    train(Environment(CHAIN, ol.ConstantDelay(2)), 7, algorithm="DQN", **SHORT)
+    assert list(tmp_path.iterdir()) == []
+
+
 def test_what_each_agent_looks_at() -> None:
     full, all_known, newest, forward = (make(POLE, "constant:2", x).observation_space.shape for x in OBSERVATIONS)
     assert full == newest == forward == (4,)

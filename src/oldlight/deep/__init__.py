@@ -158,7 +158,17 @@ def _begun(
         ) from None
     network = "MlpLstmPolicy" if algorithm == "RecurrentPPO" else "MlpPolicy"
     kind, chosen = getattr(library, algorithm), SETTINGS[algorithm] | (settings or {})
-    return kind(network, world, seed=seed, device="cpu", verbose=0, **chosen), world
+    model = kind(network, world, seed=seed, device="cpu", verbose=0, **chosen)
+    if "tensorboard_log" not in chosen:
+        model.set_logger(_no_log())
+    return model, world
+
+
+def _no_log() -> Any:
+    """Stable-Baselines3 would make an empty folder for temporary files at every call of `learn`."""
+    from stable_baselines3.common.logger import Logger
+
+    return Logger(folder=None, output_formats=[])
 
 
 class Exam:

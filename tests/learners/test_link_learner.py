@@ -13,6 +13,7 @@ from oldlight.learners import Episode, LinkLearner, Setting, learn
 from oldlight.learners.base import Learner
 from oldlight.learners.learnt_plan import LearntPlan
 from oldlight.learners.optimistic_model import Estimated
+from oldlight.model.channels.later_link import LaterLink
 from oldlight.planning.group_walk import group_value
 from oldlight.simulation.link_episodes import decide
 from oldlight.testing import check_learner
@@ -101,7 +102,7 @@ def test_episodes_of_a_run_are_those_of_simulate(problem: ol.ImpairedMDP) -> Non
 )
 def test_contract_behind_every_link(problem: ol.ImpairedMDP, law: Any) -> None:
     """One policy between two episodes, one seed one run, a checkpoint that goes on to the identical run, nothing above the best."""
-    check_learner(LinkLearner(law=law, pooled=True, hidden_steps=2), problem)
+    check_learner(LinkLearner(law=law, pooled=True, hidden_steps=3), problem)
 
 
 @pytest.mark.parametrize("kind", KINDS)
@@ -331,6 +332,20 @@ def test_wrong_options_are_refused(options: dict[str, Any], match: str) -> None:
 def test_learners_of_the_in_order_law_refuse_other_links(name: str) -> None:
     with pytest.raises(ValueError, match=r"no delay law|learns behind Loss|has a table for delay alone"):
         learn(PROBLEMS[0], getattr(ol.learners, name)(), 5, best=0.0)
+
+
+def test_a_slow_sensor_is_learnt_by_its_period() -> None:
+    """It never shows two states that are one step apart: stretches of its period are counted, and what could count nothing is refused."""
+    problem = ol.ImpairedMDP(swim(12), "periodic:2")
+    best = ol.solve(problem).value
+    runs = [learn(problem, ol.learners.default(), 400, seed=s, best=best, every=20) for s in range(4)]
+    assert all(run.shortfalls[0] > 0.3 * best for run in runs)
+    assert sum(run.shortfalls[-1] < 0.05 * best for run in runs) >= 3  # the likelihood has other maxima
+    for steps in (0, 2):
+        with pytest.raises(ValueError, match=f"hidden_steps is {steps}, expected at least 3 behind Periodic"):
+            learn(ol.ImpairedMDP(process(), "periodic:3"), LinkLearner(hidden_steps=steps), 5, best=0.0)
+    assert LaterLink(ol.Periodic(3), 1).spacing == 3
+    assert ol.PacketChannel({0: 0.5, 1: 0.5}).spacing == 1
 
 
 def test_what_cannot_be_estimated_is_refused() -> None:

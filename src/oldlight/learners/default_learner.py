@@ -21,7 +21,7 @@ def default(
     pooled: bool | Literal["auto"] = "auto",
     law: Literal["known", "estimated"] = "known",
     rewards: Literal["known", "estimated"] = "known",
-    hidden_steps: int = 0,
+    hidden_steps: int | Literal["auto"] = "auto",
     tolerance: float = 1e-3,
 ) -> Any:
     """The learner to begin with, behind any link; see the module's text for what is known of it.

@@ -6,7 +6,8 @@ Let s_t and s_{t+n} be revealed, a_t..a_{t+n−1} be done, and nothing between t
     f_j(s)·p_{t+j}(s2|s, a_{t+j})·g_{j+1}(s2) / Σ,        f_j(s) = P(s_{t+j} = s | s_t),    g_j(s) = P(s_{t+n} | s_{t+j} = s),
 
 and the next p is made of the counts plus these. Each round raises the likelihood of everything that was revealed, with a Dirichlet prior that keeps every
-successor possible. Stretches that are alike are counted once.
+successor possible that was ever revealed: a state that never was is not made up to explain what is hidden. Behind a slow sensor, where there are stretches alone, the likelihood can have
+several maxima, and what is found may be another one than the truth. Stretches that are alike are counted once.
 """
 
 from __future__ import annotations
@@ -39,9 +40,14 @@ class HiddenStretches:
 
     def expected(self, number: Floats, hidden: Floats) -> Floats:
         """The expected transitions, as `number` [1 or H, s, a, s2], from those of before."""
+        if not self.met:
+            return np.zeros_like(number)
         S = number.shape[3]
+        seen = number.sum(axis=(0, 1, 2)) + number.sum(axis=(0, 2, 3)) > 0
+        for _, first, last, *_ in self.met:
+            seen[first] = seen[last] = True
         for _ in range(ROUNDS):
-            total = number + hidden + 1.0 / S
+            total = number + hidden + seen / S
             rows = total / total.sum(axis=3, keepdims=True)
             hidden = np.zeros_like(number)
             for (t, first, last, *actions), times in self.met.items():

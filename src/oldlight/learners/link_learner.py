@@ -29,7 +29,8 @@ These are at most m'·log(1 + K/m) + 1 episodes of K, m' = 1/log(1 + 1/m), and t
 nothing was revealed. "posterior" takes the mean.
 
 **Lost observations.** A transition is counted where both of its states were revealed. With hidden_steps = n ≥ 2 stretches of up to n steps between two
-revealed states count too, by expectation–maximisation (`learners.hidden_steps`), renewed whenever the number of episodes has grown by half.
+revealed states count too, by expectation–maximisation (`learners.hidden_steps`), renewed whenever the number of episodes has grown by half. A slow sensor never shows two states that are one
+step apart: behind it "auto" takes its period, and fewer steps are refused, because nothing could be counted.
 
 **A delay law that depends on state or action** is planned where it is known, behind a delay alone; with law="estimated" it is refused (`DelayedUCBVI` estimates it). A random
 delay of the in-order kind that is estimated becomes a chain of ages, which forgets how long the agent has waited.
@@ -88,8 +89,8 @@ class LinkLearner(Learner):
         Of the link; estimated as a chain of ages.
     rewards : "known" or "estimated"
         See the module's text.
-    hidden_steps : int
-        0, or the longest stretch between two revealed states that is counted by expectation–maximisation, ≥ 2.
+    hidden_steps : int or "auto"
+        0, or the longest stretch between two revealed states that is counted by expectation–maximisation, ≥ 2; "auto": the period of a slow sensor, else 0.
     tolerance : float
         Of a plan, in parts of what can be earned at most.
 
@@ -114,7 +115,7 @@ class LinkLearner(Learner):
         pooled: bool | Literal["auto"] = False,
         law: Literal["known", "estimated"] = "known",
         rewards: Literal["known", "estimated"] = "known",
-        hidden_steps: int = 0,
+        hidden_steps: int | Literal["auto"] = "auto",
         tolerance: float = 1e-3,
     ) -> None:
         checks.one_of("optimism", optimism, KINDS)
@@ -122,7 +123,7 @@ class LinkLearner(Learner):
         checks.one_of("rewards", rewards, ("known", "estimated"))
         if pooled not in (True, False, "auto"):
             raise ValueError(f'pooled is {pooled!r}, expected True, False or "auto"')
-        if hidden_steps:
+        if hidden_steps and hidden_steps != "auto":
             checks.whole("hidden_steps", hidden_steps, least=2)
         self.optimism, self.c, self.visits = optimism, checks.positive("c", c), visits
         if visits != "learnt":
@@ -149,7 +150,8 @@ class LinkLearner(Learner):
         self.planner = LearntPlan(setting, self.law, self.tolerance, room) if nodes else None
         self.table = None if nodes else LearntTable(setting, int(adds_state(self.optimism)))
         self.ages = AgeCounts(self.planner.automaton) if self.planner is not None and self.law == "estimated" else None
-        self.stretches = HiddenStretches(self.hidden_steps, self.pooled is not False) if self.hidden_steps else None
+        longest = self._longest_stretch(setting.channel.spacing)
+        self.stretches = HiddenStretches(longest, self.pooled is not False) if longest else None
         shape = (setting.horizon, setting.n_states, setting.n_actions)
         self.planned, self.planned_at, self.filled_at = np.zeros(shape), np.zeros(4, dtype=np.int64), 0
         self._now, self._rewards = np.zeros((*shape, setting.n_states)), np.zeros(shape)
@@ -159,6 +161,17 @@ class LinkLearner(Learner):
         if self.table is not None and self.table.tables.one_call and self.stretches is None:
             self.episodes_per_block = episodes_that_fit(len(self.table.actions), self.table.actions.dtype)
         self._plan()
+
+    def _longest_stretch(self, spacing: int) -> int:
+        """hidden_steps behind a link that shows states so many steps apart."""
+        if self.hidden_steps == "auto":
+            return spacing if spacing > 1 else 0
+        if self.hidden_steps < spacing > 1:
+            raise ValueError(
+                f"hidden_steps is {self.hidden_steps}, expected at least {spacing} behind {self.setting.channel!r}: it never shows two states that are "
+                'one step apart, so that no transition could be counted; hidden_steps="auto" takes its period'
+            )
+        return self.hidden_steps
 
     def policy(self) -> Policy:
         if self._policy is None:

@@ -82,5 +82,9 @@ class CappedLink(Channel):
     def __post_init__(self) -> None:
         checks.whole("CappedLink: k", self.k)
 
+    @property
+    def spacing(self) -> int:  # type: ignore[override]
+        return self.link.spacing
+
     def automaton(self, horizon: int) -> ChannelAutomaton:
         return capped(self.link.automaton(horizon), self.k)

@@ -35,6 +35,7 @@ class Channel:
 
     period_ms: float | None = None
     has_delay_law = False  # are observations settled in order, at most one a step, losses announced?
+    spacing = 1  # steps between two states that are ever observed, at least: a slow sensor's period
     begins_before = False  # may the link begin with messages of before the episode, of which the agent hears?
 
     if TYPE_CHECKING:

@@ -34,5 +34,9 @@ class LaterLink(Channel):
     def __post_init__(self) -> None:
         checks.whole("LaterLink: k", self.k)
 
+    @property
+    def spacing(self) -> int:  # type: ignore[override]
+        return self.link.spacing
+
     def automaton(self, horizon: int) -> ChannelAutomaton:
         return self.link.automaton(horizon).shifted(self.k)

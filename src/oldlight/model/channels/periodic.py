@@ -60,6 +60,10 @@ class Periodic(MessageLink):
         return ChannelAutomaton.explore(into(0), step, horizon)
 
     @property
+    def spacing(self) -> int:  # type: ignore[override]
+        return self.every
+
+    @property
     def longest(self) -> int:
         return self.delay
 

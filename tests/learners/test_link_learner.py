@@ -345,6 +345,7 @@ def test_a_slow_sensor_is_learnt_by_its_period() -> None:
         with pytest.raises(ValueError, match=f"hidden_steps is {steps}, expected at least 3 behind Periodic"):
             learn(ol.ImpairedMDP(process(), "periodic:3"), LinkLearner(hidden_steps=steps), 5, best=0.0)
     assert LaterLink(ol.Periodic(3), 1).spacing == 3
+    assert ol.RenewalLoss({1: 0.5, 2: 0.5}).spacing == 2
     assert ol.PacketChannel({0: 0.5, 1: 0.5}).spacing == 1
 
 

@@ -44,6 +44,10 @@ class RenewalLoss(MessageLink):
         return ChannelAutomaton.explore(step(0), step, horizon)
 
     @property
+    def spacing(self) -> int:  # type: ignore[override]
+        return int(np.flatnonzero(self.lengths)[0]) + 1
+
+    @property
     def longest(self) -> int:
         return 0  # what is seen is seen at once
 

@@ -95,6 +95,8 @@ def draw(score: Mapping[Problem, Mapping[str, float]], path: Path, shown: int = 
     for name in sorted(areas, key=areas.__getitem__, reverse=True)[:shown]:
         ax.step(factors, profile(score, name, factors), where="post", label=name)
     ax.set_xscale("log")
+    ax.set_xticks([1, 1.25, 2, 5, 10, 20], labels=["1", "1.25", "2", "5", "10", "20"])
+    ax.minorticks_off()
     ax.set_xlabel("regret over the best learner's")
     ax.set_ylabel("share of the problems")
     ax.set_ylim(0, 1.02)

@@ -247,12 +247,16 @@ class LinkPlan:
 
     @property
     def policy(self) -> LinkPolicy:
+        """What the plan does at every information state; of a plan whose search forgets the sequences alone know that."""
+        return self.places if self.search is None else self._by_nodes(*self.search.decisions())
+
+    @property
+    def places(self) -> LinkPolicy:
+        """The tables as a policy, without what the search decided: it knows where an information state stands in them."""
+        return self._by_nodes(np.zeros((0, 7), np.int64), np.zeros(0, np.int64), np.zeros(0))
+
+    def _by_nodes(self, rows: NDArray[np.int64], places: NDArray[np.int64], masses: Floats) -> LinkPolicy:
         mdp, made = self.mdp, self._made
-        rows, places, masses = (
-            (np.zeros((0, 7), np.int64), np.zeros(0, np.int64), np.zeros(0))
-            if self.search is None
-            else self.search.decisions()
-        )
         arrays: dict[str, NDArray[Any]] = HeldSteps.of(mdp).to_arrays() | {
             "initial": self.plant.initial, "number": self.number, "kept": self.kept, "depth": np.array(made.layers.depth),
             "actions": made.actions, "blind_actions": made.blind_actions, "rows": rows, "places": places, "masses": masses,

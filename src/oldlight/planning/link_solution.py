@@ -131,7 +131,7 @@ def _policy(problem: ImpairedMDP, plan: LinkPlan, answers: QValues) -> LinkPolic
         small = small or plan.settle_all
         if small and late is not None and late >= d:  # a greater one: nothing is ever seen
             return blackout_policy(problem, plan, search, answers.action)
-    return answers.places
+    return plan.policy if plan.settle_all else answers.places
 
 
 def _walked_starts(problem: ImpairedMDP, plan: LinkPlan, policy: LinkPolicy | BlackoutPolicy) -> Floats | None:
@@ -164,8 +164,8 @@ class QValues:
 
     @cached_property
     def places(self) -> LinkPolicy:
-        """The plan as a policy of nodes, which also knows where an information state stands in the tables."""
-        return self.plan.policy
+        """The plan as a policy of nodes, which also knows where an information state stands in the tables; for that alone where its search forgets."""
+        return self.plan.places if self.plan.settle_all else self.plan.policy
 
     def action(self, info: Any) -> int:
         return int(self(info).argmax())

@@ -86,6 +86,7 @@ def table(score: Mapping[Problem, Mapping[str, float]], regret: Mapping[Problem,
 
 def draw(score: Mapping[Problem, Mapping[str, float]], path: Path, shown: int = 8) -> None:
     """The profile of the learners that are made for most problems and have the best means."""
+    from matplotlib import rc_context
     from matplotlib.figure import Figure
 
     figure = Figure(figsize=(7, 4), layout="constrained")
@@ -101,7 +102,8 @@ def draw(score: Mapping[Problem, Mapping[str, float]], path: Path, shown: int = 
     ax.set_ylabel("share of the problems")
     ax.set_ylim(0, 1.02)
     ax.legend(frameon=False, fontsize="small")
-    figure.savefig(path, metadata={"Date": None})
+    with rc_context({"svg.hashsalt": path.name}):  # the same file from the same results
+        figure.savefig(path, metadata={"Date": None})
 
 
 def main() -> None:

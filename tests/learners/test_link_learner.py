@@ -315,6 +315,7 @@ def test_auto_is_pooled_until_it_splits() -> None:
         ({"optimism": "hope"}, "optimism"),
         ({"pooled": "sometimes"}, 'expected True, False or "auto"'),
         ({"hidden_steps": 1}, "hidden_steps"),
+        ({"hidden_steps": "often"}, 'hidden_steps is .often., expected "auto", 0 or a whole number ≥ 2'),
         ({"visits": 0.0}, "visits"),
         ({"visits": "many"}, "visits"),
         ({"looks": -1}, "looks is -1, expected a whole number ≥ 0"),

@@ -123,6 +123,8 @@ class LinkLearner(Learner):
         checks.one_of("rewards", rewards, ("known", "estimated"))
         if pooled not in (True, False, "auto"):
             raise ValueError(f'pooled is {pooled!r}, expected True, False or "auto"')
+        if isinstance(hidden_steps, str) and hidden_steps != "auto":
+            raise ValueError(f'hidden_steps is {hidden_steps!r}, expected "auto", 0 or a whole number ≥ 2')
         if hidden_steps and hidden_steps != "auto":
             checks.whole("hidden_steps", hidden_steps, least=2)
         self.optimism, self.c, self.visits = optimism, checks.positive("c", c), visits

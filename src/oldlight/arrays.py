@@ -1,9 +1,16 @@
-"""The types of arrays: numbers and whole numbers, of any shape."""
+"""The types of arrays: numbers and whole numbers, of any shape, and actions."""
 
 from __future__ import annotations
+
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
+
+
+def action_type(n_actions: int) -> np.dtype[Any]:
+    """The smallest integer type that holds an action."""
+    return np.dtype(np.uint8 if n_actions <= 256 else np.uint16 if n_actions <= 65536 else np.int32)

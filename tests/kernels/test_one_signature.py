@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 import oldlight as ol
-from oldlight.planning.delay import action_type
+from oldlight.arrays import action_type
 from oldlight.planning.settling import _writable
 from oldlight.simulation.world import World
 
@@ -22,6 +22,7 @@ def test_the_tables_of_every_policy_are_one_kind_of_array(actions: int) -> None:
     players = (
         late.player(ol.MarkovPolicy(np.full((H, S), actions - 1), actions)),
         late.player(ol.TablePolicy(late.layout, planned)),
+        late.player(ol.TablePolicy(late.layout, planned.astype(np.int64))),
         lossy.player(ol.BlackoutPolicy(np.full((H + 1, S, 1, H), actions - 1), actions)),
     )
     assert len({numba.typeof(player.rule()) for player in players}) == 1

@@ -48,9 +48,10 @@ def _links() -> None:
 
     for channel in ("packets:0=0.5,1=0.5", ol.PacketChannel([0.5, 0.5], lost=0.2), "loss:0.5"):
         problem = ol.ImpairedMDP(_chain(), channel)
-        plan = ol.solve(problem, depth=1, progress=False)
-        ol.evaluate(problem, plan.policy)
-        ol.simulate(problem, plan.policy, 10)
+        for tolerance in (0.0, 0.01):  # every corner is settled, or the start alone is searched
+            plan = ol.solve(problem, depth=1, tolerance=tolerance, progress=False)
+            ol.evaluate(problem, plan.policy)
+            ol.simulate(problem, plan.policy, 10)
 
 
 def _endless() -> None:
@@ -103,6 +104,7 @@ def _link_learner() -> None:
         (ol.learners.default(), "constant:1"),
         (learner, "constant:1"),
         (ol.learners.default(), "packets:0=0.5,1=0.5"),
+        (ol.learners.default(law="estimated"), "packets:0=0.5,1=0.5"),
     ):
         ol.learn(ol.ImpairedMDP(_chain(), channel), each, 4, progress=False)
 

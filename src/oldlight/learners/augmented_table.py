@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from oldlight.arrays import Floats, Ints
+from oldlight.arrays import Floats, Ints, action_type
 from oldlight.checks import TooLarge
 from oldlight.learners.base import Learner, Setting
 from oldlight.learners.delayed_ucbvi import rewards_in_unit_interval
@@ -16,7 +16,6 @@ from oldlight.machine import default_limit, format_bytes
 from oldlight.model.episode import Episode
 from oldlight.model.information import Information
 from oldlight.model.policies import TablePolicy
-from oldlight.planning.delay import action_type
 
 if TYPE_CHECKING:
     from oldlight.simulation import Draws, World

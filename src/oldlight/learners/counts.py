@@ -87,7 +87,8 @@ class DelayCounts:
 
 
 def revealed(episode: Episode) -> Any:
-    """An episode, as the kernels read it."""
+    """An episode, as the kernels read it: arrays of one kind, so that one loop is compiled."""
     from oldlight.kernels import counts as kernels
 
-    return kernels.Episode(episode.states, episode.actions, episode.arrivals, episode.rewards)
+    parts = (episode.states, episode.actions, episode.arrivals, episode.rewards)
+    return kernels.Episode(*(np.ascontiguousarray(part) for part in parts))

@@ -98,6 +98,7 @@ class LossUCBVI(Learner):
         lost_and_never_late(setting, "LossUCBVI")
         H, S, A = setting.horizon, setting.n_states, setting.n_actions
         self.setting, self.rng, self.iota = setting, rng, setting.log_term
+        self._rewards = np.ascontiguousarray(setting.rewards)
         self.top: Floats = np.full(H + 1, float(H))  # at the node before the start, then at steps 0..H−1
         if self.clip == "remaining":
             self.top[1:] = left_to_earn(setting)
@@ -151,7 +152,7 @@ class LossUCBVI(Learner):
             self.nodes, self.child, self.count, self.first, self.entries, self.value, self.choice, self.corner, self.level,
             self.shown, self.top, self.sizes,
         )  # fmt: skip
-        return tree, kernels.Rules(self.episodes, self.c, self.iota, self.setting.rewards)
+        return tree, kernels.Rules(self.episodes, self.c, self.iota, self._rewards)
 
     def policy(self) -> BlackoutPolicy:
         return self._policy

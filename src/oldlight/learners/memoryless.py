@@ -50,13 +50,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from oldlight import checks
-from oldlight.arrays import Floats, Ints
+from oldlight.arrays import Floats, Ints, action_type
 from oldlight.learners.base import Learner, Setting
 from oldlight.learners.delayed_ucbvi import rewards_in_unit_interval
 from oldlight.model.episode import Episode
 from oldlight.model.information import Information
 from oldlight.model.policies import FunctionPolicy, Policy, TablePolicy
-from oldlight.planning.delay import action_type
 
 TIE = 1e-12
 

@@ -9,11 +9,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from oldlight.arrays import Floats, Ints
+from oldlight.arrays import Floats, Ints, action_type
 from oldlight.learners.base import Setting
 from oldlight.model.policies import TablePolicy
 from oldlight.planning.blocks import Schedule, run_calls
-from oldlight.planning.delay import action_type
 
 
 @dataclass

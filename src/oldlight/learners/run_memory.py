@@ -17,6 +17,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from oldlight.arrays import action_type
 from oldlight.checks import TooLarge
 from oldlight.learners.augmented_q_learning import AugmentedQLearning
 from oldlight.learners.augmented_ucbvi import AugmentedUCBVI
@@ -30,7 +31,6 @@ from oldlight.learners.posterior_sampling import PosteriorSampling
 from oldlight.machine import default_limit, format_bytes, power
 from oldlight.model.information import Layout
 from oldlight.model.problem import ImpairedMDP
-from oldlight.planning.delay import action_type
 
 LONGEST_CODE = 2**62  # codes of queues are whole numbers of 64 bits
 

@@ -23,7 +23,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from oldlight import checks
-from oldlight.arrays import Floats
+from oldlight.arrays import Floats, action_type
 from oldlight.model.held_steps import certain
 from oldlight.model.information import Information, Layout, current, decode, encode, settled_late
 from oldlight.model.problem import ImpairedMDP
@@ -107,7 +107,8 @@ class TablePolicy:
                 raise ValueError(
                     f"actions has shape {table.shape} and type {table.dtype}; expected {layout.size} integers"
                 )
-            self.actions = _known_actions("actions", table, layout.n_actions)
+            known = _known_actions("actions", table, layout.n_actions)
+            self.actions = np.ascontiguousarray(known, dtype=action_type(layout.n_actions))  # as a planner makes it
         else:
             rows = checks.probability_rows("action_probabilities", np.asarray(action_probabilities), ("index", "a"))
             if rows.shape != (layout.size, layout.n_actions):

@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from oldlight import checks
-from oldlight.arrays import Floats
+from oldlight.arrays import Floats, action_type
 from oldlight.machine import power
 from oldlight.model.information import Information, current, newest
 from oldlight.model.policies import MarkovPolicy, TablePolicy
@@ -22,7 +22,6 @@ from oldlight.planning.delay import (
     DelayModel,
     Induction,
     Stage,
-    action_type,
     by_start,
     checked_layout,
 )

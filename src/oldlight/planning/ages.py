@@ -36,7 +36,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from oldlight.arrays import Floats
+from oldlight.arrays import Floats, action_type
 from oldlight.machine import thread_count
 from oldlight.model.age_layers import Block, Layers, Move
 from oldlight.model.channels.automaton import NOTHING_NEWER
@@ -44,7 +44,7 @@ from oldlight.model.information import Block as Place
 from oldlight.model.mdp import TabularMDP
 from oldlight.model.successors import Successors, all_successors, padded_width, successors_at
 from oldlight.planning.blocks import SMALL
-from oldlight.planning.delay import DelayModel, SingleBlocks, action_type, share
+from oldlight.planning.delay import DelayModel, SingleBlocks, share
 from oldlight.planning.law_rows import likely_states
 from oldlight.planning.scratch import empty
 
@@ -219,7 +219,7 @@ class AgeTables:
             arrival, wait, theta = self._parts(block, moves, up, up, chains[0])
             if h < len(self.plant.pending):
                 self._place(self.actions, block.offset, block)[:] = self.plant.pending[h]
-                only = np.full((1, self.layers.n_actions**block.length), self.plant.pending[h])
+                only = np.full((1, self.layers.n_actions**block.length), self.plant.pending[h], self.actions.dtype)
                 new_up[i] = self._follow(block, arrival, wait, theta, only, None)
             else:
                 new_up[i] = self._best(block, arrival, wait, theta)
@@ -357,8 +357,9 @@ class AgeTables:
         else:
             chosen = x.reshape(A, A, -1).argmax(axis=1).T.reshape(-1)  # [w, q1]
         here = block.blind_offset // self.layers.n_states
-        self.blind_actions[here : here + len(chosen)] = chosen
-        return np.asarray(chosen)
+        kept = self.blind_actions[here : here + len(chosen)]
+        kept[:] = chosen
+        return kept
 
     def _mixed(self, block: Block, moves: list[Move], table: Table, older: Table, chains: dict[Any, Floats]) -> Floats:
         """X[s_0, queue, a] of a root: the tick of time h shows s_{h+1−k}, or still nothing."""

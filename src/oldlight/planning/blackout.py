@@ -19,13 +19,13 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from oldlight.arrays import Floats, Ints
+from oldlight.arrays import Floats, Ints, action_type
 from oldlight.model.channels import ConstantDelay
 from oldlight.model.information import Information, Layout, decode, encode, settled_late
 from oldlight.model.policies import BlackoutPolicy
 from oldlight.model.problem import ImpairedMDP
 from oldlight.planning.ages import Plant
-from oldlight.planning.delay import DelayModel, Induction, action_type
+from oldlight.planning.delay import DelayModel, Induction
 
 if TYPE_CHECKING:
     from oldlight.planning.link_plan import LinkPlan

@@ -34,7 +34,7 @@ from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from oldlight.arrays import Floats
+from oldlight.arrays import Floats, action_type
 from oldlight.checks import TooLarge
 from oldlight.machine import default_limit, format_bytes, power
 from oldlight.model.information import Block, Layout
@@ -292,11 +292,6 @@ def by_start(problem: ImpairedMDP, first: Stage) -> Floats:
 
 
 # -- sizes --------------------------------------------------------------------------------------------------------
-
-
-def action_type(n_actions: int) -> np.dtype[Any]:
-    """The smallest integer type that holds an action."""
-    return np.dtype(np.uint8 if n_actions <= 256 else np.uint16 if n_actions <= 65536 else np.int32)
 
 
 class Room(NamedTuple):

@@ -18,14 +18,14 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from oldlight.arrays import Floats
+from oldlight.arrays import Floats, action_type
 from oldlight.model.channels import ConstantDelay, Loss
 from oldlight.model.information import Information, Layout, current
 from oldlight.model.link_information import NodePolicy
 from oldlight.model.policies import FunctionPolicy, MarkovPolicy
 from oldlight.model.problem import ImpairedMDP
 from oldlight.model.successors import all_successors
-from oldlight.planning.delay import DelayModel, Induction, action_type
+from oldlight.planning.delay import DelayModel, Induction
 from oldlight.planning.link_solution import plan_exactly
 
 Ints = NDArray[Any]

@@ -30,7 +30,7 @@ from typing import Any
 
 import numpy as np
 
-from oldlight.arrays import Floats, Ints
+from oldlight.arrays import Floats, Ints, action_type
 from oldlight.checks import TooLarge
 from oldlight.machine import default_limit, format_bytes
 from oldlight.model.information import Information, decode, encode, newest, push, settled_late
@@ -39,7 +39,6 @@ from oldlight.model.problem import ImpairedMDP
 from oldlight.model.successors import all_successors
 from oldlight.planning import law_rows
 from oldlight.planning.blackout import after_the_end
-from oldlight.planning.delay import action_type
 from oldlight.planning.q_values import earned
 
 SPARSE = 0.04  # share of entries below which a product of lists is faster than one of matrices

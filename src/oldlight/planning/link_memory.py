@@ -14,8 +14,8 @@ from __future__ import annotations
 
 from itertools import pairwise
 
+from oldlight.arrays import action_type
 from oldlight.model.age_layers import Layers, Move
-from oldlight.planning.delay import action_type
 
 
 def _per_time(layers: Layers) -> tuple[list[int], list[int]]:

@@ -230,7 +230,7 @@ class AgeSearch:
 
         support = np.flatnonzero(b > 0)
         place = (int(self._begin[h]) + block, code, s)
-        law = np.ascontiguousarray(b)
+        law = np.require(b, requirements=["C", "W"])  # one kind of array: one loop is compiled
         if make:
             return self._enter(kernels, place, law, support, len(support))
         return int(kernels.find(self._graph, place, law, support, len(support)))

@@ -20,7 +20,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from oldlight.arrays import Floats
+from oldlight.arrays import Floats, action_type
 from oldlight.checks import TooLarge
 from oldlight.machine import default_limit, format_bytes
 from oldlight.model.channels.automaton import ChannelAutomaton
@@ -30,7 +30,6 @@ from oldlight.model.link_information import LinkInformation
 from oldlight.model.mdp import TabularMDP
 from oldlight.model.problem import ImpairedMDP
 from oldlight.model.stationary_policy import StationaryPolicy
-from oldlight.planning.delay import action_type
 from oldlight.planning.link_plan import distinct_actions, with_actions
 from oldlight.planning.solution import PlanOptions, Solution, Work
 from oldlight.planning.stationary_tables import EndlessPlant, EndlessTables

@@ -35,7 +35,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from oldlight.arrays import Floats
+from oldlight.arrays import Floats, action_type
 from oldlight.machine import thread_count
 from oldlight.model.age_layers import Block, Layers, Move
 from oldlight.model.channels.automaton import NOTHING_NEWER, ChannelAutomaton
@@ -44,7 +44,7 @@ from oldlight.model.information import encode
 from oldlight.model.mdp import TabularMDP
 from oldlight.model.successors import Successors
 from oldlight.planning.ages import AgeTables, Plant, Table
-from oldlight.planning.delay import SingleBlocks, action_type
+from oldlight.planning.delay import SingleBlocks
 from oldlight.progress import decades_closed
 
 DAMPED = 0.9

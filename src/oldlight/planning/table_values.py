@@ -12,10 +12,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from oldlight.arrays import Floats
+from oldlight.arrays import Floats, action_type
 from oldlight.model.successors import all_successors
 from oldlight.planning.blocks import NODE, REST, run_calls
-from oldlight.planning.delay import DelayModel, action_type
+from oldlight.planning.delay import DelayModel
 
 
 class TableValues:

@@ -26,11 +26,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from oldlight.arrays import Floats, Ints
+from oldlight.arrays import Floats, Ints, action_type
 from oldlight.model.information import Information, advance, beginnings, settled_late
 from oldlight.model.policies import Policy, probabilities_at
 from oldlight.model.problem import ImpairedMDP
-from oldlight.planning.delay import action_type
 
 LARGEST = 2**24  # numbers in the joint laws of one time (128 MiB), and in one piece of the work
 

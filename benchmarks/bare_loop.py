@@ -170,3 +170,10 @@ class BareLoop:
 
 def _generator(seed: int, chunk: int, purpose: int) -> np.random.Generator:
     return np.random.Generator(np.random.SFC64(np.random.SeedSequence(seed, spawn_key=(chunk, purpose))))
+
+
+def draw_numbers(episodes: int, horizon: int, streams: int) -> None:
+    """The random numbers of these episodes alone: of the process (streams = 1), and of a random link as well (2)."""
+    for chunk in range(-(-episodes // CHUNK)):
+        for purpose in range(streams):
+            _generator(seed=1, chunk=chunk, purpose=purpose).random((horizon, CHUNK))

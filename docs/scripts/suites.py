@@ -1,13 +1,15 @@
 """Tables and profile of a suite of learners, from the folder of results that `oldlight run` made.
 
     oldlight run docs/studies/suite_tuning.toml --trust
-    python docs/scripts/suites.py runs/suite_tuning [--into docs/paper]
+    python docs/scripts/suites.py runs/suite_tuning                # prints the tables
+    python docs/scripts/suites.py runs/suite_tuning --docs         # writes the tables and the profile into docs/paper, the best learners into docs/learning_suites.md
 
 A *problem* is a process behind a link, with its number of episodes. The regret of a learner there is the mean over the seeds of its last cumulative regret;
 its score is that over the least regret of any learner on the same problem, so 1 is the best. Over the problems that a learner is made for: the
 geometric mean of its scores, the worst one, and how many problems these are. The profile draws, for each learner, the share of *all* problems on which
 its score is at most x: what a learner is not made for counts as missed. A regret below a thousandth of the best value counts as that much, so that
-nothing is divided by (nearly) nothing. A study that is not finished is shown as far as it is: the problems on which every learner has run with every seed,
+nothing is divided by (nearly) nothing. docs/learning_suites.md has the learners with the largest area under their profile, on all problems, on those behind a
+delay alone, and on the others. A study that is not finished is shown as far as it is: the problems on which every learner has run with every seed,
 and how many of the suite's problems these are.
 """
 
@@ -20,12 +22,16 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+from marks import fill
 
+from oldlight.checks import write_text
 from oldlight.studies import Result, results, store
 
 Problem = tuple[str, str, str]
 LEAST = 1e-3  # of the best value
 DEFAULT = "default"  # the label of `learners.default()`
+FACTORS = np.geomspace(1.0, 20.0, 200)  # of the profile
+DOCS = Path(__file__).resolve().parent.parent
 
 
 def regrets(found: Iterable[Result]) -> dict[Problem, dict[str, float]]:
@@ -84,6 +90,40 @@ def table(score: Mapping[Problem, Mapping[str, float]], regret: Mapping[Problem,
     return "\n".join(lines)
 
 
+def delay_alone(problem: Problem) -> bool:
+    """Is nothing lost behind this link, and delivered in order, so that every learner takes it?"""
+    name = problem[2].split(":")[0]
+    return "+" not in problem[2] and name in ("none", "constant", "delays", "bernoulli", "geometric")
+
+
+def best_learners(score: Mapping[Problem, Mapping[str, float]], shown: int = 8) -> list[str]:
+    """Those with the largest area under their profile."""
+    areas = {name: float(profile(score, name, FACTORS).mean()) for name, *_ in summary(score)}
+    return sorted(areas, key=areas.__getitem__, reverse=True)[:shown]
+
+
+def short_table(score: Mapping[Problem, Mapping[str, float]]) -> str:
+    """The best learners: mean, worst on all problems, behind a delay alone, behind other links; and in words what the default reached."""
+    parts = list(score), [p for p in score if delay_alone(p)], [p for p in score if not delay_alone(p)]
+    titles = [
+        f"{n} {what}: mean, worst"
+        for n, what in zip(map(len, parts), ("problems", "behind a delay alone", "behind other links"), strict=True)
+    ]
+    lines = ["| learner | " + " | ".join(titles) + " |", "|---|---|---|---|"]
+    for name in dict.fromkeys([DEFAULT, *best_learners(score)]):
+        cells = []
+        for part in parts:
+            mine = [score[p][name] for p in part if name in score[p]]
+            some = "" if len(mine) == len(part) else f" ({len(mine)} of them)"
+            cells.append(f"{np.exp(np.mean(np.log(mine))):.2f}, {max(mine):.1f}{some}" if mine else "refuses them")
+        lines.append(f"| {name} | " + " | ".join(cells) + " |")
+    mine = np.array([row[DEFAULT] for row in score.values() if DEFAULT in row])
+    words = f"Of these {len(mine)} problems the default is the best of all learners on {(mine == 1).sum()}, and within 1.25 of the best on {(mine <= 1.25).sum()}."
+    worst = sorted(((row[DEFAULT], p) for p, row in score.items() if DEFAULT in row), reverse=True)[:5]
+    words += " Where it loses most: " + ", ".join(f"{p[1]} {p[0]} ({x:.2f})" for x, p in worst) + "."
+    return "\n".join(lines) + "\n\n" + words
+
+
 def draw(score: Mapping[Problem, Mapping[str, float]], path: Path, shown: int = 8) -> None:
     """The profile of the learners that are made for most problems and have the best means."""
     from matplotlib import rc_context
@@ -91,10 +131,8 @@ def draw(score: Mapping[Problem, Mapping[str, float]], path: Path, shown: int = 
 
     figure = Figure(figsize=(7, 4), layout="constrained")
     ax = figure.subplots()
-    factors = np.geomspace(1.0, 20.0, 200)
-    areas = {name: float(profile(score, name, factors).mean()) for name, *_ in summary(score)}
-    for name in sorted(areas, key=areas.__getitem__, reverse=True)[:shown]:
-        ax.step(factors, profile(score, name, factors), where="post", label=name)
+    for name in best_learners(score, shown):
+        ax.step(FACTORS, profile(score, name, FACTORS), where="post", label=name)
     ax.set_xscale("log")
     ax.set_xticks([1, 1.25, 2, 5, 10, 20], labels=["1", "1.25", "2", "5", "10", "20"])
     ax.minorticks_off()
@@ -109,20 +147,23 @@ def draw(score: Mapping[Problem, Mapping[str, float]], path: Path, shown: int = 
 def main() -> None:
     parser = argparse.ArgumentParser(description="Tables and profile of a suite of learners.")
     parser.add_argument("folder", type=Path, help="the folder of results that `oldlight run` made")
-    parser.add_argument("--into", type=Path, help="write NAME.md and NAME.svg here, not to the terminal")
+    parser.add_argument("--docs", action="store_true", help="write into the docs, not to the terminal alone")
     given = parser.parse_args()
     found = list(results(given.folder))
     whole, problems = complete(given.folder, found)
     regret = {problem: row for problem, row in regrets(found).items() if problem in whole}
     score = scores(regret)
-    text = f"{len(whole)} of {problems} problems: those on which every learner has run with every seed.\n\n" + table(
-        score, regret
-    )
-    print(text)
-    if given.into is not None:
-        given.into.mkdir(parents=True, exist_ok=True)
-        (given.into / f"{given.folder.name}.md").write_text(text + "\n", encoding="utf-8")
-        draw(score, given.into / f"{given.folder.name}.svg")
+    seeds = len({result.replicate for result in found})
+    extent = f"{len(whole)} of {problems} problems, {seeds} seed{'s' * (seeds != 1)}: those on which every learner has run with every seed."
+    if len(whole) == problems:
+        extent = f"All {problems} problems, {seeds} seed{'s' * (seeds != 1)}."
+    text = extent + "\n\n" + table(score, regret)
+    print(text, short_table(score), sep="\n\n")
+    if given.docs:
+        name = given.folder.name
+        write_text(DOCS / "paper" / f"{name}.md", text + "\n")
+        draw(score, DOCS / "paper" / f"{name}.svg")
+        fill(DOCS / "learning_suites.md", {name: extent + "\n\n" + short_table(score)})
 
 
 if __name__ == "__main__":

@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 import pytest
 
+import oldlight as ol
 from oldlight.learners.hidden_steps import HiddenStretches
 from oldlight.learners.optimistic_model import Optimism, drawn, optimistic
 from oldlight.model.episode import Episode
@@ -151,3 +152,26 @@ def test_each_round_raises_the_likelihood_and_the_estimate_gains() -> None:
         total = number + extra + 1 / S
         errors.append(float(np.abs(total / total.sum(axis=3, keepdims=True) - P).mean()))
     assert errors[1] < 0.95 * errors[0]
+
+
+@pytest.mark.parametrize("kind", ["bernstein", "hoeffding"])
+@pytest.mark.parametrize("channel", ["constant:2", "loss:0.5", "packets:0=0.5,2=0.5"])
+def test_a_state_that_cannot_be_improved_is_no_better_than_it_is(kind: Any, channel: str) -> None:
+    """A place that pays, and pays only while one stays: with many visits the plan for the process with bonuses is the best one behind a link, too. (A bonus as a share of the added
+    state is the same with full information, and behind a link paid for having been there once.)"""
+    places, stay = 5, 2
+    P = np.zeros((places, 3, places))
+    for s, (a, to) in product(range(places), enumerate((-1, 1, 0))):
+        P[s, a, min(max(s + to, 0), places - 1)] += 0.8
+        P[s, a, s] += 0.2
+    r = np.zeros((places, 3))
+    r[3] = 1.0
+    mdp = ol.TabularMDP(P, r, horizon=8)
+    made = optimistic(1e6 * P[None], np.array(mdp.rewards), Optimism(kind, 0.005, 9.0))
+    start = np.append(mdp.initial, 0.0)
+    more = ol.TabularMDP(made.transitions, made.rewards, horizon=8, initial=start)
+    best = ol.solve(ol.ImpairedMDP(mdp, channel), progress=False).value
+    hoped = ol.solve(ol.ImpairedMDP(more, channel), progress=False).value
+    bonus = 0.005 * 8 * 8 * np.sqrt(9 / 1e6)  # at most, at each of the steps
+    assert best - 1e-9 <= hoped <= best + bonus
+    assert made.transitions[0, 3, stay, 3] == pytest.approx(1.0)

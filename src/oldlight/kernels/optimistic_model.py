@@ -32,13 +32,20 @@ class How(NamedTuple):
 @compiled
 def make(number, rewards, how, times, rng, P, R):
     """The process of this kind, rewards into R; with so many times its pseudo-visits."""
+    _pay(rewards, R)
     if how.kind == POSTERIOR:
         rows = drawn(number, rewards, how.prior if how.prior > 0.0 else 1.0 / number.shape[1], how.draws, rng, P)
     elif how.kind == BEST:
         visits = how.visits if how.visits > 0.0 else pseudo_visits(number)
         rows = towards_best(number, rewards, times * visits, how.sharpness, rng, P)
     else:
-        rows = optimistic(number, rewards, how, times, P)
+        rows = optimistic(number, rewards, how, times, P, R)
+    return rows
+
+
+@compiled
+def _pay(rewards, R):
+    """The rewards, and in a state that was added the most that the step can earn."""
     H, S, A = rewards.shape
     for t in range(H):
         most = rewards[t, 0, 0]
@@ -49,7 +56,6 @@ def make(number, rewards, how, times, rng, P, R):
         for s in range(S, R.shape[1]):
             for a in range(A):
                 R[t, s, a] = most
-    return rows
 
 
 @compiled
@@ -69,7 +75,7 @@ def _most_left(rewards):
 @compiled
 def _back_up(t, rewards, P, row, beyond, V, V_next):
     """V[s] = max_a r + P·V_next, with the value `beyond` of a state that was added."""
-    S, A = rewards.shape[1:]
+    S, A = len(V), rewards.shape[2]
     for s in range(S):
         V[s] = -np.inf
         for a in range(A):
@@ -82,23 +88,19 @@ def _back_up(t, rewards, P, row, beyond, V, V_next):
 
 
 @compiled
-def _share(how, N, mean, square, left):
-    """β of one pair; mean, square: p̂V and p̂V²."""
-    if left <= 0.0:
-        return 0.0
-    if N < 1e-9:
-        return 1.0
+def _bonus(how, N, mean, square, left):
+    """What a pair that was tried is paid more; mean, square: p̂V and p̂V². No more than is left to earn beyond what is expected."""
     if how.kind == HOEFFDING:
         bonus = how.c * left * np.sqrt(how.log_term / N)
     else:
         variance = max(square - mean * mean, 0.0)
         bonus = how.c * (np.sqrt(2.0 * variance * how.log_term / N) + left * how.log_term / (3.0 * N))
-    return min(bonus / max(left - mean, 1e-12), 1.0)
+    return min(bonus, max(left - mean, 0.0))
 
 
 @compiled
-def optimistic(number, rewards, how, times, P):
-    """ "prior", "hoeffding" and "bernstein"."""
+def optimistic(number, rewards, how, times, P, R):
+    """ "prior", "hoeffding" and "bernstein"; bonuses are added to R."""
     H, S, A = rewards.shape
     rows = 1 if how.kind == PRIOR and len(number) == 1 else H
     visits = times * (how.visits if how.visits > 0.0 else pseudo_visits(number))
@@ -112,20 +114,23 @@ def optimistic(number, rewards, how, times, P):
                     N += counted[s, a, s2]
                 if how.kind == PRIOR:
                     share = visits / (N + visits)
+                elif N < 1e-9:
+                    share = 1.0 if left[t + 1] > 0.0 else 0.0
                 else:
+                    share = 0.0
                     mean, square = 0.0, 0.0
                     for s2 in range(S):
                         p = counted[s, a, s2] / max(N, 1e-300)
                         mean += p * V_next[s2]
                         square += p * V_next[s2] * V_next[s2]
-                    share = _share(how, N, mean, square, left[t + 1])
+                    R[t, s, a] += _bonus(how, N, mean, square, left[t + 1])
                 rest = 1.0
                 for s2 in range(S):
                     P[t, s, a, s2] = (1.0 - share) * counted[s, a, s2] / max(N, 1e-300)
                     rest -= P[t, s, a, s2]
-                P[t, s, a, S] = max(rest, 0.0)
+                P[t, s, a, S] = max(rest, 0.0) if share > 0.0 or N < 1e-9 else 0.0
         if how.kind != PRIOR:
-            _back_up(t, rewards, P, t, left[t + 1], V, V_next)
+            _back_up(t, R, P, t, left[t + 1], V, V_next)
             V, V_next = V_next, V
     for t in range(rows):
         for a in range(A):

@@ -5,13 +5,13 @@ posterior.
 
     p̃_t(·|s, a) = (1 − β)·p̂_t(·|s, a) + β·e_∞,         β_t(s, a) ∈ [0, 1],   1 where N = 0,   0 at the last step, whose successor does not matter.
 
-So a plan for p̃ never expects more than can still be earned, whatever the link is, and needs no other planner. β is
-
-    "prior"        n/(N + n): as if each pair had been seen to lead to ∞ n times before the first episode. No constant that depends on H, S, A or K
-    "hoeffding"    so that the full-information value of p̃ is min( r + p̂V + c·R·√(ι/N), r + R ),                       R = Σ_{i>t} max r_i
+    "prior"        β = n/(N + n): as if each pair had been seen to lead to ∞ n times before the first episode. No constant that depends on H, S, A or K
+    "hoeffding"    β = 0 where N > 0, and there r̃ = r + min( c·R·√(ι/N), R − p̂V ),                                     R = Σ_{i>t} max r_i
     "bernstein"    the same with c·( √(2·Var_p̂(V)·ι/N) + R·ι/(3N) )
 
-where V is the full-information value of p̃ one step later: β = bonus/(R − p̂V), at most 1. ι = log(S·A·H·K/γ).
+where V is the full-information value of the process one step later, and ι = log(S·A·H·K/γ). So no plan expects more than can still be earned: not with full information, and so not behind any
+link, where no policy earns more. No other planner is needed. (A bonus is paid, not given as a share β = bonus/(R − p̂V) of ∞, which has the same value with full information: where a state cannot be improved, p̂V = R, that
+share is 1, and behind a delay ∞ is better than the best state, because one need not know that one is there, nor stay.)
 
 What is proved: with c ≥ 1 and "hoeffding", and everything seen at once, this is UCBVI with its values clipped at what is left to earn, and optimistic with
 probability 1 − γ. Behind a link the value ahead of a queue is another function than V, so that for it, and for "prior", nothing is proved: `certificate`

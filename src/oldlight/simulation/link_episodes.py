@@ -6,7 +6,9 @@ different information state. With record=True `arrivals` has the time at which e
 (H or later: after the episode; −1: lost, or never shown).
 
 Channels whose messages are not drawn here (a delay law with a plan made by its automaton, a class of one's own that has nothing but an
-automaton) draw nodes and ages; `arrivals` is then the time at which an observation became the newest visible one, −1 if it never did.
+automaton) draw nodes and ages; `arrivals` is then the time at which an observation became the newest visible one. Of those that never did, behind a delay law
+without loss all are late and arrive one by one after the episode; behind a constant delay with independent losses each of the last ones is lost, or late, with the
+channel's probability; else, where only the nodes would tell, they count as lost: −1.
 """
 
 from __future__ import annotations
@@ -151,7 +153,7 @@ def link_runs(
             steps = h - ages[h, seen]
             new = arrivals[steps, seen] < 0
             arrivals[steps[new], seen[new]] = h
-        return nodes, ages, arrivals
+        return nodes, ages, _after_the_episode(problem, arrivals, rng)
     shown, link = np.full((H, n), NOTHING_NEWER), np.zeros(n, dtype=np.int64)
     for i in range(H):
         step, when, link = channel.tell(np.full(n, i), link, rng.random((channel.draws, n)))
@@ -173,6 +175,23 @@ def link_runs(
         at = _followed(problem, at, now, [] if problem.automaton.tells_by_age else rows)
         nodes[h], ages[h] = at, np.where(newest < 0, -1, h - newest)
     return nodes, ages, np.where(arrivals < 0, NEVER, arrivals + k)
+
+
+def _after_the_episode(problem: ImpairedMDP, arrivals: Ints, rng: np.random.Generator) -> Ints:
+    """The same, with what arrives after the episode where the channel has a delay law; see the module's text."""
+    channel, (H, n) = problem.channel, arrivals.shape
+    if not channel.has_delay_law:
+        return arrivals
+    if channel.loss is None:  # in order and none is lost: what was never seen are the last ones
+        first = (arrivals >= 0).sum(axis=0)
+        return np.where(arrivals < 0, H + np.arange(H)[:, None] - first, arrivals)
+    late, modes = problem.law.constant, channel.loss.modes(H)
+    if late is None or modes is None or len(modes.first) > 1:
+        return arrivals
+    last = np.arange(max(H - late, 0), H)
+    seen = rng.random((len(last), n)) < channel.loss.arrival_probabilities(H)[last, None]
+    arrivals[last] = np.where(seen, last[:, None] + late, NEVER)
+    return arrivals
 
 
 def _heard(link: SteppedLink, w: int, arrivals: Ints, shown: Ints) -> list[tuple[int, NDArray[np.bool_]]]:

@@ -361,3 +361,17 @@ def test_what_cannot_be_estimated_is_refused() -> None:
     P[1, 0, 0] = [1.0, 0.0, 0.0]
     with pytest.raises(ValueError, match="one law per step"):
         learn(ol.ImpairedMDP(drifting.replace(transitions=P), "none"), LinkLearner(pooled=True), 5, best=0.0)
+
+
+@pytest.mark.parametrize("channel", ["constant:1", "loss:0.3"])
+def test_a_posterior_is_drawn_again_though_nothing_new_is_seen(channel: str) -> None:
+    """One pair alone: no count ever doubles after a while, and every draw is another process."""
+    mdp = ol.TabularMDP(np.full((2, 1, 2), 0.5), np.array([[0.0], [1.0]]), horizon=3)
+    learner, drawn = LinkLearner(optimism="posterior", pooled=True), []
+    plan = learner._plan
+    learner._plan = lambda: (plan(), drawn.append(learner.counts.episodes))[0]  # type: ignore[method-assign]
+    learner.see = lambda episode: LinkLearner.see(learner, episode)  # type: ignore[method-assign]  # by its three methods
+    learn(ol.ImpairedMDP(mdp, channel), learner, 400, progress=False)
+    gaps = np.diff(drawn)
+    assert (gaps <= np.sqrt(2 * np.array(drawn[:-1])) + 1).all()
+    assert 28 <= len(drawn) <= 50  # about √(2·400), and the doublings

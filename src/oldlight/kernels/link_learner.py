@@ -53,6 +53,8 @@ def due(learnt):
         return True
     if k < last + 1 + last // SELDOM:
         return False
+    if learnt.how.kind == POSTERIOR and k > last + np.sqrt(2.0 * last):
+        return True
     if test(learnt.counts, learnt.level):
         return True
     rows = by_step(learnt.counts, learnt.now)

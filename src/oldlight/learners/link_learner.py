@@ -10,7 +10,8 @@ and joined by the one planner of links (`planning.link_plan`), behind a delay al
 
     1. play the plan's policy, count what the episode reveals;
     2. if some N_t(s, a) has doubled since the last plan, and that is at least a fiftieth of all episodes ago: make a process of the counts that is
-       optimistic, or drawn from the posterior (`learners.optimistic_model`), and plan for it behind the link.
+       optimistic, or drawn from the posterior (`learners.optimistic_model`), and plan for it behind the link. A posterior is drawn again, too, when the last draw, after episode k, is more than
+       √(2k) episodes old, so that one that shows nothing new is not played for ever (the second rule of TSDE, Ouyang et al. 2017: its stretches grow by one).
 
 Behind a delay alone whose law is known (none, constant, or random and in order) all of this is compiled, and many episodes are played in one call (`learners.episode_blocks`). Behind other
 links a plan is a search that Python leads: there what is counted and the process that is made of it are compiled, and the search takes nearly all of the time.

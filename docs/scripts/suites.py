@@ -56,6 +56,18 @@ def complete(folder: Path, found: Iterable[Result]) -> tuple[set[Problem], int]:
     return {problem for problem, n in asked.items() if done[problem] == n}, len(asked)
 
 
+def seeds_of(found: Iterable[Result]) -> str:
+    """How many seeds each problem has, in words."""
+    each: dict[Problem, set[int]] = {}
+    for x in found:
+        each.setdefault((x.block, x.instance, x.channel), set()).add(x.replicate)
+    many = Counter(map(len, each.values()))
+    if len(many) == 1:
+        n = next(iter(many))
+        return f"{n} seed{'s' * (n != 1)}"
+    return " and ".join(f"{n} seed{'s' * (n != 1)} on {many[n]} of them" for n in sorted(many, reverse=True))
+
+
 def scores(regret: Mapping[Problem, Mapping[str, float]]) -> dict[Problem, dict[str, float]]:
     """[problem][learner]: the regret over the least one there."""
     return {p: {name: x / min(row.values()) for name, x in row.items()} for p, row in regret.items()}
@@ -153,10 +165,12 @@ def main() -> None:
     whole, problems = complete(given.folder, found)
     regret = {problem: row for problem, row in regrets(found).items() if problem in whole}
     score = scores(regret)
-    seeds = len({result.replicate for result in found})
-    extent = f"{len(whole)} of {problems} problems, {seeds} seed{'s' * (seeds != 1)}: those on which every learner has run with every seed."
-    if len(whole) == problems:
-        extent = f"All {problems} problems, {seeds} seed{'s' * (seeds != 1)}."
+    extent = (
+        f"All {problems} problems"
+        if len(whole) == problems
+        else f"{len(whole)} of {problems} problems, those on which every learner has run"
+    )
+    extent += f", {seeds_of(found)}."
     text = extent + "\n\n" + table(score, regret)
     print(text, short_table(score), sep="\n\n")
     if given.docs:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from bisect import bisect_right
 from dataclasses import dataclass
 from typing import Any
 
@@ -220,9 +221,9 @@ class World:
             return np.full(len(u), self.problem.pending[h])
         if hasattr(policy, "actions_at"):
             return ask_at_once(policy, h, warmup, states, actions, agent)
-        known: dict[Information, Floats] = {}
+        known: dict[Information, list[float]] = {}
         chosen = np.empty(len(u), dtype=np.int64)
-        for e, (t, m, _, waited, _) in enumerate(agent.T.tolist()):
+        for e, ((t, m, _, waited, _), x) in enumerate(zip(agent.T.tolist(), u.tolist(), strict=True)):
             queue = tuple(actions[warmup + h - m : warmup + h, e].tolist())
             if t < -warmup:
                 info = Information.nothing_seen(queue)
@@ -230,8 +231,8 @@ class World:
                 info = Information(h, t, int(states[warmup + t, e]), queue, waited)
             cumulative = known.get(info)
             if cumulative is None:
-                cumulative = known[info] = running_sums(probabilities_at(self.problem, policy, info))
-            chosen[e] = np.searchsorted(cumulative, u[e], side="right")
+                cumulative = known[info] = running_sums(probabilities_at(self.problem, policy, info)).tolist()
+            chosen[e] = bisect_right(cumulative, x)
         return chosen
 
 

@@ -57,7 +57,7 @@ def complete(folder: Path, found: Iterable[Result]) -> tuple[set[Problem], int]:
 
 
 def seeds_of(found: Iterable[Result]) -> str:
-    """How many seeds each problem has, in words."""
+    """How many seeds each problem has, as text."""
     each: dict[Problem, set[int]] = {}
     for x in found:
         each.setdefault((x.block, x.instance, x.channel), set()).add(x.replicate)
@@ -115,7 +115,7 @@ def best_learners(score: Mapping[Problem, Mapping[str, float]], shown: int = 8) 
 
 
 def short_table(score: Mapping[Problem, Mapping[str, float]]) -> str:
-    """The best learners: mean, worst on all problems, behind a delay alone, behind other links; and in words what the default reached."""
+    """The best learners: mean, worst on all problems, behind a delay alone, behind other links; and a sentence on what the default reached."""
     parts = list(score), [p for p in score if delay_alone(p)], [p for p in score if not delay_alone(p)]
     titles = [
         f"{n} {what}: mean, worst"
@@ -130,10 +130,10 @@ def short_table(score: Mapping[Problem, Mapping[str, float]]) -> str:
             cells.append(f"{np.exp(np.mean(np.log(mine))):.2f}, {max(mine):.1f}{some}" if mine else "refuses them")
         lines.append(f"| {name} | " + " | ".join(cells) + " |")
     mine = np.array([row[DEFAULT] for row in score.values() if DEFAULT in row])
-    words = f"Of these {len(mine)} problems the default is the best of all learners on {(mine == 1).sum()}, and within 1.25 of the best on {(mine <= 1.25).sum()}."
+    sentence = f"Of these {len(mine)} problems the default is the best of all learners on {(mine == 1).sum()}, and within 1.25 of the best on {(mine <= 1.25).sum()}."
     worst = sorted(((row[DEFAULT], p) for p, row in score.items() if DEFAULT in row), reverse=True)[:5]
-    words += " Where it loses most: " + ", ".join(f"{p[1]} {p[0]} ({x:.2f})" for x, p in worst) + "."
-    return "\n".join(lines) + "\n\n" + words
+    sentence += " Where it loses most: " + ", ".join(f"{p[1]} {p[0]} ({x:.2f})" for x, p in worst) + "."
+    return "\n".join(lines) + "\n\n" + sentence
 
 
 def draw(score: Mapping[Problem, Mapping[str, float]], path: Path, shown: int = 8) -> None:

@@ -1,6 +1,6 @@
 """`LinkLearner` behind a delay alone, compiled: what an episode reveals is counted, a process is made of the counts and planned for; and blocks of episodes.
 
-`oldlight.learners.link_learner` has the algorithm. `take` is its part 1 for one episode and says whether it is time to plan; `prepare` makes the process.
+`oldlight.learners.link_learner` has the algorithm. `due` says whether it is time to plan, `process` makes the process of the counts, and `prepare` writes it where the sweep reads it.
 """
 
 from typing import Any, NamedTuple

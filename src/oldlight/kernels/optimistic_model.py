@@ -1,7 +1,7 @@
 """Processes to plan for, made of counts, compiled; `oldlight.learners.optimistic_model` has the definitions.
 
 All of them fill transitions P[t, s, a, s2] from counts [t or one, s, a, s2] and rewards [t, s, a], and return how many t of P they filled: one where
-all steps are the same. A kind that adds a state has it last.
+all steps are the same. R[t, s, a] has the rewards, with their bonuses if the kind has any. A kind that adds a state has it last.
 """
 
 from typing import NamedTuple

@@ -84,6 +84,26 @@ def test_latex_by_hand(folder: Path) -> None:
     assert text.count(r"\\") == 3
 
 
+def test_blocks_that_share_a_problem_are_not_mixed_in_latex(tmp_path: Path) -> None:
+    """Two numbers of episodes on one problem: their regrets are not one mean. A deviation that is rounding is none."""
+    blocks = [{"name": f"{n} episodes", "episodes": n} for n in (3, 9)]
+    study = {
+        "name": "s",
+        "instances": ["forest"],
+        "channels": ["constant:1"],
+        "learners": ["UniformRandom"],
+        "seeds": 2,
+    }
+    run_study(load_study(study | {"blocks": blocks}), tmp_path / "out", workers=1, progress=False)
+    found = list(results(tmp_path / "out"))
+    text = latex(found)
+    assert r"block & process & link & UniformRandom \\" in text
+    for block in blocks:
+        regrets = [r.run.regret[-1] for r in found if r.block == block["name"]]
+        assert np.std(regrets) < 1e-12  # one policy, valued exactly
+        assert rf"{block['name']} & forest & constant:1 & ${np.mean(regrets):.4g} \pm 0$ \\" in text
+
+
 def test_results_can_be_read_again_and_one_by_one(folder: Path) -> None:
     found = results(folder)
     assert len(list(found)) == len(list(found)) == 10

@@ -114,28 +114,34 @@ def write_parquet(made: Any, path: str | os.PathLike[str]) -> Path:
 
 
 def latex(found: Iterable[Result]) -> str:
-    """A LaTeX table (booktabs): problems down, learners across, the last cumulative regret as mean ± standard deviation over the seeds."""
-    each: dict[tuple[str, str], dict[str, list[float]]] = {}
+    """A LaTeX table (booktabs): problems down, learners across, the last cumulative regret as mean ± standard deviation over the seeds. Where
+    blocks share a problem, for other numbers of episodes say, each has a row of its own and its name in a column."""
+    each: dict[tuple[str, str, str], dict[str, list[float]]] = {}
     for result in found:
         if result.kind == "learner":
-            row = each.setdefault((result.instance, result.channel), {})
+            row = each.setdefault((result.block, result.instance, result.channel), {})
             row.setdefault(result.label, []).append(float(result.run.regret[-1]))
     if not each:
         raise ValueError("no learner is finished here, so there is no regret for a LaTeX table; use --csv or --parquet")
     labels = list(dict.fromkeys(label for row in each.values() for label in row))
-    lines = [rf"\begin{{tabular}}{{ll{'r' * len(labels)}}}", r"\toprule"]
-    lines += [" & ".join(["process", "link", *map(_escaped, labels)]) + r" \\", r"\midrule"]
-    for (instance, channel), row in each.items():
+    first = 0 if len({problem[1:] for problem in each}) < len(each) else 1  # is the block's name needed?
+    titles = ["block", "process", "link"][first:]
+    lines = [rf"\begin{{tabular}}{{{'l' * len(titles)}{'r' * len(labels)}}}", r"\toprule"]
+    lines += [" & ".join([*titles, *map(_escaped, labels)]) + r" \\", r"\midrule"]
+    for problem, row in each.items():
         cells = [_cell(row.get(label, [])) for label in labels]
-        lines.append(" & ".join([_escaped(instance), _escaped(channel), *cells]) + r" \\")
+        lines.append(" & ".join([*map(_escaped, problem[first:]), *cells]) + r" \\")
     return "\n".join([*lines, r"\bottomrule", r"\end{tabular}", ""])
 
 
 def _cell(regrets: list[float]) -> str:
     if not regrets:
         return "--"
-    mean = f"{np.mean(regrets):.4g}"
-    return mean if len(regrets) == 1 else rf"${mean} \pm {np.std(regrets, ddof=1):.2g}$"
+    mean = float(np.mean(regrets))
+    if len(regrets) == 1:
+        return f"{mean:.4g}"
+    deviation = float(np.std(regrets, ddof=1))
+    return rf"${mean:.4g} \pm {deviation if deviation > 1e-12 * abs(mean) else 0.0:.2g}$"  # below that it is rounding
 
 
 def _escaped(text: str) -> str:

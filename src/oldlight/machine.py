@@ -36,6 +36,6 @@ def format_bytes(n: int) -> str:
     size = float(n)
     for unit in ("B", "KiB", "MiB", "GiB", "TiB"):
         if size < 1024:
-            return f"{size:.3g} {unit}"
+            return f"{size:.3g} {unit}" if size < 1000 else f"{size:.0f} {unit}"
         size /= 1024
     return f"{size:.3g} PiB" if size < 1000 else f"10^{math.log10(n):.0f} bytes"

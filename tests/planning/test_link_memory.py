@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 
 import oldlight as ol
+from oldlight.machine import format_bytes
 from oldlight.model.age_layers import Layers
 from oldlight.planning.ages import AgeTables, Plant
 from oldlight.planning.link_memory import chain_entries, table_bytes
@@ -93,3 +94,8 @@ def test_a_search_keeps_to_its_bytes_and_stays_certified() -> None:
         assert search.bytes <= taken + sum(x.nbytes for x in search._settled)
         assert search.lower - 1e-10 <= exact <= search.upper + 1e-10
         room = 3 * taken
+
+
+def test_bytes_are_written_without_an_exponent() -> None:
+    sizes = (3, 1000, 1023 * 1024, 1536, 11.8 * 2**30)
+    assert [format_bytes(int(n)) for n in sizes] == ["3 B", "1000 B", "1023 KiB", "1.5 KiB", "11.8 GiB"]

@@ -14,7 +14,7 @@ import pytest
 
 import oldlight as ol
 from oldlight.learners import DelayedUCBVI, PosteriorSampling, learn
-from oldlight.studies import load_study, numbers, results, run_study, status, store
+from oldlight.studies import load_study, numbers, results, run_study, status, store, tasks
 from oldlight.studies.lock import locked
 from oldlight.studies.result import is_time
 from oldlight.studies.spec import StudySpec
@@ -226,3 +226,19 @@ def test_the_names_of_before_still_work() -> None:
     now = studies.Progress(3, 1, 0, 1, 10, 30, 5.0, 4.0)
     with pytest.warns(DeprecationWarning, match=r"Progress\.cells is now Progress\.jobs"):
         assert now.cells == 3
+
+
+@pytest.mark.parametrize("task", ["gap", "solve"])
+def test_a_task_that_plans_says_nothing_between_the_lines_of_the_study(
+    task: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from oldlight import planning
+    from oldlight.planning import gap as gaps
+
+    asked, plan = [], planning.solve
+    spied = lambda problem, **options: asked.append(options.get("progress")) or plan(problem, **options)  # noqa: E731
+    for place in (planning, gaps):
+        monkeypatch.setattr(place, "solve", spied)
+    tasks.TASKS[task](ol.ImpairedMDP(ol.instances.dichotomy(1), "constant:1"))
+    assert asked
+    assert set(asked) == {False}

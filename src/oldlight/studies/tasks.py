@@ -49,7 +49,7 @@ def gap(
 ) -> dict[str, Any]:
     from oldlight.planning.gap import gap as price
 
-    found = price(problem, tolerance=tolerance, depth=depth, max_bytes=max_bytes, scratch=scratch)
+    found = price(problem, tolerance=tolerance, depth=depth, max_bytes=max_bytes, scratch=scratch, progress=False)
     best = found.solution
     out: dict[str, Any] = {"full": found.full, "impaired": found.impaired, "gap": found.gap}
     out |= {"lower": best.lower, "upper": best.upper, "exact": best.exact, "seconds": best.work.seconds}

@@ -42,6 +42,8 @@ def sources() -> dict[str, ast.Module]:
 
 def functions(node: ast.AST, inside: str = "") -> Iterator[tuple[str, ast.FunctionDef | ast.AsyncFunctionDef]]:
     for child in ast.iter_child_nodes(node):
+        if isinstance(child, ast.expr):  # no function is defined in one, and most of a tree is expressions
+            continue
         here = inside
         if isinstance(child, ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef):
             here = f"{inside}{child.name}."

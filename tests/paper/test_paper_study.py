@@ -30,7 +30,7 @@ from oldlight.report.study_page import study_page
 from oldlight.studies import Result, load_study, results, run_study, runner, store
 from oldlight.studies.result import pack
 from oldlight.studies.work import PackedJob, RunSettings, perform
-from repeats import repeats
+from repeats import is_thorough, repeats
 
 EPISODES = repeats(12, 40)
 EXACT = {  # ×10⁴, constant delay 1..4
@@ -187,9 +187,10 @@ def test_the_page_of_an_unfinished_study(
 
 @pytest.mark.slow
 def test_the_page_in_a_browser(page: Path) -> None:
-    """What `make demo` ends with, opened as a reader would: drawn, without an error, legends and tables alive."""
+    """What `make demo` ends with, opened as a reader would: drawn, without an error, legends and tables alive. On a phone if thorough: tests/report does
+    that with a smaller page."""
     with chromium() as browser:
-        found = check_page(page, browser)
+        found = check_page(page, browser, phone=is_thorough())
     assert found["plots"] == 17  # the regret figure has four panels, the known law two
     assert found["tables"] >= 6
 

@@ -91,8 +91,9 @@ def test_the_page_works(path: Path, browser: Any, tmp_path: Path) -> None:
     assert {p.name for p in tmp_path.iterdir()} == {"report-phone.png", "report-wide.png"}
 
 
-def test_words_of_users_stay_words_and_keys_can_stand_alone(path: Path, browser: Any) -> None:
-    with opened(path, browser, 1000) as page:
+def test_words_of_users_stay_words_keys_can_stand_alone_and_the_screen_may_turn_dark(path: Path, browser: Any) -> None:
+    """One page for all three: to open it is most of the work."""
+    with opened(path, browser, 1000, color_scheme="light") as page:
         page.on("dialog", lambda box: pytest.fail(f"a script of a label ran: {box.message}"))
         assert page.locator("img[src=x]").count() == 0
         assert page.title().endswith(HOSTILE)
@@ -112,21 +113,18 @@ def test_words_of_users_stay_words_and_keys_can_stand_alone(path: Path, browser:
         keys.nth(0).dblclick()
         assert keys.evaluate_all(pressed) == ["true", "false", "false"]
 
-
-def test_without_scripts_the_drawings_are_shown(path: Path, browser: Any) -> None:
-    with opened(path, browser, 1000, java_script_enabled=False) as page:
-        assert all(still.is_visible() for still in page.locator("figure.chart .still").all())
-        assert not any(plot.is_visible() for plot in page.locator(".plot").all())
-
-
-def test_words_follow_the_screen_when_it_turns_dark(path: Path, browser: Any) -> None:
-    with opened(path, browser, 1000, color_scheme="light") as page:
         for scheme in ("light", "dark"):
             page.emulate_media(color_scheme=scheme)
             for words, style in (("body", "color"), ("#fig-regret .plot .xtick text", "fill")):
                 shade = page.locator(words).first.evaluate(f"e => getComputedStyle(e).{style}")
                 bright = sum(int(v) for v in shade.removeprefix("rgb(").removesuffix(")").split(","))
                 assert bright > 600 if scheme == "dark" else bright < 150, f"{words} on a {scheme} screen is {shade}"
+
+
+def test_without_scripts_the_drawings_are_shown(path: Path, browser: Any) -> None:
+    with opened(path, browser, 1000, java_script_enabled=False) as page:
+        assert all(still.is_visible() for still in page.locator("figure.chart .still").all())
+        assert not any(plot.is_visible() for plot in page.locator(".plot").all())
 
 
 def test_a_page_that_is_too_wide_is_caught(browser: Any, tmp_path: Path) -> None:

@@ -14,6 +14,7 @@ from link_cases import plan_link
 from node_walk import walk_value
 from oldlight.model.channels.packets import PacketChannel
 from oldlight.planning import link_plan
+from oldlight.planning.ages import AgeTables
 from oldlight.planning.link_plan import LinkPlan
 from oldlight.planning.link_solution import plan_exactly
 from oldlight.planning.settling import SettledSearch
@@ -151,3 +152,73 @@ def test_probabilities_whose_product_is_zero_are_in_no_law() -> None:
                 places = graph.place[row[3] : row[3] + row[4]]
                 assert len(np.unique(places)) == len(places)
             assert abs(plan.lower - plan_link(zeros, link.automaton(H), **options).lower) < 1e-3
+
+
+def partly_certain(seed: int, S: int, A: int, H: int) -> ol.TabularMDP:
+    """Half of the rows lead to one state alone, so that a state is often known without being seen; transitions and rewards change with time."""
+    rng = np.random.default_rng([seed, 17])
+    P = rng.dirichlet(np.ones(S), size=(H, S, A))
+    certain = rng.random((H, S, A)) < 0.5
+    P[certain] = np.eye(S)[rng.integers(0, S, certain.sum())]
+    return ol.TabularMDP(P, rng.random((H, S, A)), horizon=H)
+
+
+@pytest.mark.parametrize("seed", range(repeats(4, 12)))
+def test_looking_ahead_by_a_table_and_by_the_next_law(seed: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    H = 6
+    for mdp in (random_process(seed, S=4, A=3, H=H), partly_certain(seed, S=4, A=3, H=H)):
+        for link in (links(seed, H)[0], links(seed, H)[3], links(seed, H)[4]):
+            found = []
+            for size in (2**28, 0):
+                monkeypatch.setattr("oldlight.planning.search.TABLE", size)
+                plan = plan_link(mdp, link.automaton(H))
+                assert isinstance(plan.search, SettledSearch)
+                assert (plan.search._settled.ahead.size > 0) == (size > 0)
+                found.append(plan)
+            for name in ("upper", "lower"):  # of every corner
+                one, other = (getattr(plan.tables, name) for plan in found)
+                assert np.abs(one - other).max() < TOLERANCE, (link, name)
+            for plan in found:
+                earned = walk_value(mdp, link.automaton(H), plan.policy)
+                assert earned is not None
+                assert abs(earned - plan.lower) < TOLERANCE, link
+
+
+@pytest.mark.parametrize("seed", range(repeats(6, 20)))
+def test_the_sequences_that_are_written_down_are_those_of_the_plan(seed: int) -> None:
+    """Read off corner by corner as well, by closing each law of its blackout once more."""
+    for mdp in (random_process(seed, S=4, A=3, H=6), partly_certain(seed, S=4, A=3, H=6)):
+        for link in links(seed, 6)[:2]:
+            plan = plan_link(mdp, link.automaton(6))
+            search = plan.search
+            assert isinstance(search, SettledSearch)
+            written, D = search.corner_sequences, plan.depth
+            assert written.shape == (6 - D, 4 * 3**D, 6 - D)
+            for h in range(D, 6):
+                corners = np.eye(4).repeat(3**D, axis=0)
+                followed = search.sequences(h, corners, np.tile(np.arange(3**D), 4))
+                assert np.array_equal(written[h - D, :, : 6 - h], followed), (link, h)
+                assert not written[h - D, :, 6 - h :].any()
+
+
+def test_links_with_several_blackouts_have_no_table_of_sequences() -> None:
+    mdp = random_process(0, S=3, A=2, H=5)
+    for link in links(0, 5)[3:]:
+        search = plan_link(mdp, link.automaton(5)).search
+        assert isinstance(search, SettledSearch)
+        assert search.corner_sequences.size == 0
+
+
+@pytest.mark.parametrize("room", [10**9, 4 * 8 * 21 * 40 * 3 * 5, 4 * 8 * 21 * 40 * 3 * 5 - 1, 1])
+def test_the_table_of_outlooks_is_part_of_the_room(room: int) -> None:
+    """H + 1 times S corners, 3 actions, of each what is earned from below and above and three sums: a quarter of the room, or none of it."""
+    rng = np.random.default_rng(0)
+    mdp = ol.TabularMDP(rng.dirichlet(np.ones(40), size=(40, 3)), rng.random((40, 3)), horizon=20)
+    plan = LinkPlan(mdp, ol.Loss(rate=0.1).automaton(20))
+    tables = AgeTables(plan.plant, plan._layers(0), True, True)
+    search = SettledSearch(tables, room, forgets=True)
+    table = search._settled.ahead.nbytes
+    assert table == (8 * 21 * 40 * 3 * 5 if room >= 4 * 8 * 21 * 40 * 3 * 5 else 0)
+    if room == 10**9:
+        assert search.max_bytes + table == room
+        assert table < search.bytes

@@ -3,7 +3,7 @@
 import numpy as np
 
 from oldlight.kernels.cache import borrowing, compiled
-from oldlight.kernels.settling import pushed
+from oldlight.kernels.outlook import pushed
 
 _inner = borrowing(error_model="numpy")
 

@@ -1,17 +1,34 @@
 """What `oldlight.planning.settling` calls of the compiled search along blackouts: settle the corners of a block or of all, close laws, follow a plan.
 
-Each call from Python takes some 50 µs to hand over its arrays, as long as it takes to settle thirty corners of a small process: so `settle_all`, `enter_corners` and
-`follow_corners` do in one call what concerns all times.
+Each call from Python takes some 50 µs to hand over its arrays, as long as it takes to settle thirty corners of a small process: so `settle_all` and `enter_corners`
+do in one call what concerns all times.
 """
 
 import numpy as np
 
 from oldlight.kernels.cache import borrowing, compiled
 from oldlight.kernels.copying import copy_into
-from oldlight.kernels.graph import OPENED, enter
-from oldlight.kernels.settling import ACT, CEILING, DONE, HELD, HIGH, NO, PAUSE, pushed, search
+from oldlight.kernels.graph import LOW_ACTION, NEXT, OPENED, enter
+from oldlight.kernels.outlook import NO, fill_ahead, pushed
+from oldlight.kernels.settling import ACT, DONE, HEIR, HELD, HIGH, PAUSE, search
 
 _inner = borrowing(error_model="numpy")
+
+
+@_inner
+def _write_down(graph, settled, h, D, i):
+    """The sequence of corner i of time h, which was settled just now, along the laws that follow while nothing is seen."""
+    out = settled.sequence[h - D, i]
+    out[0], j, following = settled.whole[h, ACT], 1, settled.whole[h, HEIR]
+    while following >= 0:
+        out[j], j, following = graph.whole[following, LOW_ACTION], j + 1, graph.whole[following, NEXT]
+    if following < -1:
+        later = settled.sequence[h + j - D, -2 - following]
+        for k in range(j, len(out)):
+            out[k] = later[k - j]
+    else:
+        for k in range(j, len(out)):
+            out[k] = 0
 
 
 @compiled(error_model="numpy")
@@ -33,7 +50,9 @@ def settle(process, link, tables, graph, settled, block, start, limits):
         tables.lower[at] = min(settled.real[h, HELD], settled.cap[h])
         tables.actions[at] = settled.whole[h, ACT]
         for a in range(A):
-            settled.ceiling[link.blind_offset[block] + i, a] = settled.option[h, CEILING, a]
+            settled.ceiling[link.blind_offset[block] + i, a] = settled.bound[h, a]
+        if len(settled.sequence) > 0:
+            _write_down(graph, settled, h, process.sizes[2], i)
     return S * width, DONE
 
 
@@ -43,6 +62,7 @@ def settle_all(process, link, tables, graph, settled, start, limits):
     on. Returns the place where it stopped, and DONE (no block is left), GROW or PAUSE."""
     c, i = start
     opened = graph.count[OPENED]
+    later = np.empty((settled.ahead.shape[1] // process.sizes[1], process.sizes[0]))
     while c >= 0:
         if i == 0:
             at = link.blind_offset[c]
@@ -53,6 +73,8 @@ def settle_all(process, link, tables, graph, settled, start, limits):
                         low += link.probability[e] * tables.lower[link.offset[link.to[e]] + s]
                         up += link.probability[e] * tables.upper[link.offset[link.to[e]] + s]
                 settled.jump[0, at + s], settled.jump[1, at + s] = low, up
+            if len(settled.ahead) > 0:
+                fill_ahead(process, link, settled, c, later)
         i, status = settle(process, link, tables, graph, settled, c, i, limits)
         if status != DONE:
             return (c, i), status
@@ -149,21 +171,3 @@ def follow(process, link, tables, graph, settled, nodes, start, limits):
         if status != DONE:
             return i, status
     return len(laws), DONE
-
-
-@compiled(error_model="numpy")
-def follow_corners(process, link, tables, graph, settled, nodes, start, limits):
-    """out[k, i, j]: the same after the corner i = s·A^D + code of blocks[k], from number k·S·A^D + i = start on; nodes = (blocks, out)."""
-    blocks, out = nodes
-    S, width = process.sizes[0], process.power[process.sizes[2]]
-    corners = S * width
-    b, support = np.zeros((2, S)), np.zeros((2, S), np.int64)
-    for number in range(start, len(blocks) * corners):
-        k, i = number // corners, number % corners
-        b[:, :] = 0.0
-        b[0, i // width], support[0, 0] = 1.0, i // width
-        node, law = (blocks[k], i % width), (b, support, np.int64(1))
-        status = _follow(process, link, tables, graph, settled, node, law, out[k, i], limits)
-        if status != DONE:
-            return number, status
-    return len(blocks) * corners, DONE

@@ -19,8 +19,8 @@ import numpy as np
 from oldlight.kernels.cache import borrowing, compiled
 
 # columns of Graph.whole
-BLOCK, CODE, STATE, BELIEF, BELIEF_SIZE, OPTION, CHOSEN, LOW_ACTION, KNOWN, TURN = range(10)
-WHOLE = 10
+BLOCK, CODE, STATE, BELIEF, BELIEF_SIZE, OPTION, CHOSEN, LOW_ACTION, KNOWN, TURN, NEXT = range(11)
+WHOLE = 11
 UP, LOW = range(2)  # columns of Graph.real
 ACTION, FROM, TO, NEXT_OPTION = range(4)  # columns of Graph.option
 STATES, OPTIONS, EDGES, BELIEFS, EXPANDED, OPENED = range(6)  # places of Graph.count
@@ -107,8 +107,9 @@ def find_slot(graph, place, law, support, n):
     x = _mix(_mix(_mix(np.uint64(17), block), code), s + 1)
     if s < 0:
         for i in range(n):  # the same in any order of the support
-            y = _mix(_mix(np.uint64(5), support[i]), np.int64(law[support[i]] * ROUND + 0.5))
-            x += y
+            key = np.uint64(support[i] + 1) * np.uint64(0x9E3779B97F4A7C15)
+            key = (key ^ (key >> np.uint64(32))) | np.uint64(1)
+            x += key * np.uint64(np.int64(law[support[i]] * ROUND + 0.5))
         x = _mix(x, n)
     mask = len(graph.slots) - 1
     slot = np.int64((x ^ (x >> np.uint64(32))) & np.uint64(mask))
@@ -175,7 +176,7 @@ def _make(process, link, tables, graph, place, slot, mass, support, n):
     graph.slots[slot] = i + 1
     row = graph.whole[i]
     row[BLOCK], row[CODE], row[STATE], row[OPTION], row[KNOWN], row[LOW_ACTION] = block, code, s, -1, 0, UNKNOWN
-    row[TURN] = 0
+    row[TURN], row[NEXT] = 0, UNKNOWN
     up, low = bounds(process, link, tables, graph, place, mass, support, n)
     graph.real[i, UP], graph.real[i, LOW] = max(up, low), low
     row[CHOSEN] = UNKNOWN

@@ -4,8 +4,12 @@ A node is (c, code, b): a block beyond the depth, the queue's code and a law b o
 
     value(a) = b·r_u(q1) + b'·C_c[:, q'] + Σ_e p_e·V_{c_e}(b', q'),      b' = b P_u(q1),  q' = (q2..qD, a)       (D = 0: q1 is a)
 
-where C_c (`jump`) holds what the ticks that show something are worth, and e runs over those that show nothing. Laws that were closed are states of
-the graph of `oldlight.kernels.graph`, which remembers their bounds and what earns the lower one.
+where C_c (`jump`) holds what the ticks that show something are worth, and e runs over those that show nothing. A first look at the actions is their
+outlook (`oldlight.kernels.outlook`); with D = 0 it needs no b', which is made only where the search goes.
+
+Laws that were closed are states of the graph of `oldlight.kernels.graph`, which remembers their bounds, what earns the lower one, and as its `NEXT` the law that
+follows while nothing is seen: its number, or −2 − i where the state is known, corner i of the next time; −1: no action follows. Where there is one such tick
+at each block, a blackout is this chain, and the actions along it are written down for every corner when it is settled.
 """
 
 from typing import NamedTuple
@@ -23,6 +27,7 @@ from oldlight.kernels.graph import (
     KNOWN,
     LOW,
     LOW_ACTION,
+    NEXT,
     OPENED,
     OPTION,
     STATE,
@@ -32,16 +37,15 @@ from oldlight.kernels.graph import (
     UP,
     find_slot,
 )  # fmt: skip
+from oldlight.kernels.outlook import GAIN_LOW, GAIN_UP, NO, SUMS, first_tick, law_sums, look_ahead, pushed
 
 DONE, GROW, PAUSE = range(3)
 GAP = 1.05  # a node whose bounds are within this many slacks is settled (the rest is rounding)
-CEILING, GAIN_LOW, GAIN_UP = range(3)  # rows of Settled.option[h]
-CUTOFF, HIGH, HELD, OLD_HIGH, OLD_HELD, SUM_HIGH, SUM_HELD = range(
-    7
-)  # columns of Settled.real[h]: HIGH, HELD are the bounds
-NODE, QUEUE, ACT, OLD_ACT, PENDING, TICK, NUMBER, SLOT = range(8)  # columns of Settled.whole[h]; then what was tried
-TRIED = 8
-NO = -np.inf
+# columns of Settled.real[h]: HIGH, HELD are the bounds
+CUTOFF, HIGH, HELD, OLD_HIGH, OLD_HELD, SUM_HIGH, SUM_HELD = range(7)
+# columns of Settled.whole[h], then what was tried. NUMBER: in the graph, or −2 − i of a corner; LED, HEIR: where the pending action and ACT lead in a blackout
+NODE, QUEUE, ACT, OLD_ACT, PENDING, TICK, RANK, NUMBER, SLOT, LED, HEIR = range(11)
+TRIED = 11
 _inner = borrowing(error_model="numpy", fastmath={"contract", "reassoc"})
 _short = borrowing(
     error_model="numpy", fastmath={"contract", "reassoc"}, forceinline=True
@@ -50,20 +54,24 @@ _short = borrowing(
 
 class Settled(NamedTuple):
     """since[0]: corners of this time and of later ones are settled. At the places of `Tables.blind`: ceiling[place, a], upper bounds of each action at
-    a corner, and jump[i, place], C_c from below (i = 0) and above. cap[h]: no corner of time h is worth more.
+    a corner, jump[i, place], C_c from below (i = 0) and above, and ahead[place], the outlook at a corner (D = 0, or empty). cap[h]: no corner of
+    time h is worth more. sequence[h − D, i, j]: what corner i of time h does j ticks later while nothing is seen (or empty).
 
-    Scratch of level h: law, support and size of the next laws, one for each action if D = 0, else one; option[h, row, a]; deeper[h, a, e], bounds of
-    what ticks lead to; real and whole by the names above; sums[a].
+    Scratch of level h: law, support and size of the next law; bound[h, a] of every action; outlook[h], one action after the other; deeper[h, a, i], the
+    highest sum of the i-th tick that shows nothing; real and whole by the names above; sums[a].
     """
 
     since: np.ndarray
     ceiling: np.ndarray
     jump: np.ndarray
+    ahead: np.ndarray
     cap: np.ndarray
+    sequence: np.ndarray
     law: np.ndarray
     support: np.ndarray
     size: np.ndarray
-    option: np.ndarray
+    bound: np.ndarray
+    outlook: np.ndarray
     deeper: np.ndarray
     real: np.ndarray
     whole: np.ndarray
@@ -71,131 +79,23 @@ class Settled(NamedTuple):
 
 
 @_short
-def pushed(process, t, b, support, n, q, after, after_support, before):
-    """after = b·P_t(q), which held a law of `before` places: (its places, b·r_t(q))."""
-    S, A = process.sizes[0], process.sizes[1]
-    now, reward_step = min(max(t, 0), len(process.index) - 1), min(max(t, 0), len(process.rewards) - 1)
-    for k in range(before):
-        after[after_support[k]] = 0.0
-    total, m = 0.0, 0
-    wide = (
-        4 * n * process.index.shape[2] >= S
-    )  # most places are met: looking at all of them is cheaper than asking at each
-    for j in range(n):
-        s = support[j]
-        p, line = b[s], s * A + q
-        if t >= 0:
-            total += p * process.rewards[reward_step, s, q]
-        if wide and process.count[now, line] == S:
-            for s2 in range(S):
-                after[s2] += p * process.weight[now, line, s2]
-        elif wide:
-            for k in range(process.count[now, line]):
-                after[process.index[now, line, k]] += p * process.weight[now, line, k]
-        else:
-            for k in range(process.count[now, line]):
-                s2, x = process.index[now, line, k], p * process.weight[now, line, k]
-                if x > 0.0:  # a product of small numbers may be 0: its place would be listed again and again
-                    if after[s2] == 0.0:
-                        after_support[m] = s2
-                        m += 1
-                    after[s2] += x
-    if wide:
-        for s2 in range(S):
-            if after[s2] > 0.0:
-                after_support[m] = s2
-                m += 1
-    return m, total
-
-
-@_short
-def _sums(process, link, settled, c, code, b, support, n):
-    """Σ_s b(s)·ceiling of every action, in settled.sums: the value of each action is convex in the law."""
-    A = process.sizes[1]
-    width, first = process.power[link.length[c]], link.blind_offset[c] + code
-    sums = settled.sums
-    for a in range(A):
-        sums[a] = 0.0
-    for k in range(n):
-        s = support[k]
-        p, at = b[s], first + s * width
-        for a in range(A):
-            sums[a] += p * settled.ceiling[at, a]
-
-
-@_short
-def _highest(process, link, settled, c, code, b, support, n):
-    """The largest of `_sums`."""
-    _sums(process, link, settled, c, code, b, support, n)
-    top = NO
-    for a in range(process.sizes[1]):
-        top = max(top, settled.sums[a])
-    return top
-
-
-@_short
-def _first_tick(link, c, e):
-    """The next tick of block c, from e on, that shows nothing and is not the end; −1: none."""
-    last = link.first[c + 1]
-    while e < last:
-        if link.age[e] < 0 and link.time[link.to[e]] < link.time[-1]:
-            return e
-        e += 1
-    return -1
-
-
-@_short
-def _look_ahead(process, link, settled, h, c, code, b, support, n):
-    """Push the law and bound every action of level h by one step of lookahead, where its ceiling is above the cut-off."""
-    A, D = process.sizes[1], process.sizes[2]
-    width, first = process.power[D], link.blind_offset[c]
-    option = settled.option[h]
-    total = 0.0
-    for a in range(A):
-        if option[CEILING, a] <= settled.real[h, CUTOFF]:
-            continue
-        way = a if D == 0 else 0
-        after, places = settled.law[h, way], settled.support[h, way]
-        if D == 0 or settled.size[h, 0] < 0:
-            before = settled.size[h, way]
-            if D > 0:
-                before = -before - 1
-            settled.size[h, way], total = pushed(
-                process, h - D, b, support, n, a if D == 0 else code % A, after, places, before
-            )
-        m = settled.size[h, way]
-        code2 = (code + a * width) // A if D > 0 else 0
-        low, up = total, total
-        for k in range(m):
-            at = first + places[k] * width + code2
-            low += after[places[k]] * settled.jump[0, at]
-            up += after[places[k]] * settled.jump[1, at]
-        option[GAIN_LOW, a], option[GAIN_UP, a] = low, up
-        e = _first_tick(link, c, link.first[c])
-        while e >= 0:
-            bound = _highest(process, link, settled, link.to[e], code2, after, places, m)
-            settled.deeper[h, a, e - link.first[c]] = bound
-            up += link.probability[e] * bound
-            e = _first_tick(link, c, e + 1)
-        option[CEILING, a] = min(option[CEILING, a], up)
-
-
-@_short
-def _open(process, link, tables, graph, settled, level, node, b, support, n, slack):
+def _open(process, link, tables, graph, settled, level, node, b, support, n, sums, slack):
     """Come to a node: True if it is settled at once (its bounds and action at level h), else ready to expand.
 
-    node = (block, code, cut-off); level = (time, 1 if the node is a corner that is being settled)."""
-    h, corner = level
+    node = (block, code, cut-off); level = (time, is the search to close this node, is it a corner that is being settled); sums: those of `law_sums` at a
+    node that the search has come to, room for them at the one that it is to close."""
+    h, first, corner = level
     c, code, cutoff = node
-    A, D = process.sizes[1], process.sizes[2]
+    A = process.sizes[1]
     real, whole = settled.real[h], settled.whole[h]
     width = process.power[link.length[c]]
     real[CUTOFF], real[HELD], real[HIGH] = cutoff, NO, np.inf
-    whole[NODE], whole[QUEUE], whole[ACT], whole[NUMBER] = c, code, UNKNOWN, -1
+    whole[NODE], whole[QUEUE], whole[ACT], whole[NUMBER], whole[HEIR] = c, code, UNKNOWN, -1, -1
     if not corner:
         if n == 1 and settled.cap[h] == np.inf:
             at = link.offset[c] + support[0] * width + code
             real[HELD], real[HIGH], whole[ACT] = tables.lower[at], tables.upper[at], tables.actions[at]
+            whole[NUMBER] = -2 - (support[0] * width + code)
             return True
         slot, i = find_slot(graph, (c, code, np.int64(-1)), b, support, n)
         whole[NUMBER], whole[SLOT] = i, slot
@@ -206,22 +106,20 @@ def _open(process, link, tables, graph, settled, level, node, b, support, n, sla
     real[OLD_HELD], real[OLD_HIGH], whole[OLD_ACT] = real[HELD], real[HIGH], whole[ACT]
     top = NO
     forced = tables.forced[h]
-    if not corner:
-        _sums(process, link, settled, c, code, b, support, n)
+    if first and not corner:
+        law_sums(process, link, settled, c, code, b, support, n, sums)
     for a in range(A):
-        x = real[HIGH] if corner else min(real[HIGH], settled.sums[a])
+        x = real[HIGH] if corner else min(real[HIGH], sums[a])
         if forced >= 0 and a != forced:
             x = NO
-        settled.option[h, CEILING, a] = x
+        settled.bound[h, a] = x
         whole[TRIED + a] = 0
         top = max(top, x)
     if top <= cutoff:
         real[HIGH], real[HELD], whole[ACT] = top, NO, UNKNOWN
         return True
     graph.count[OPENED] += 1
-    if D > 0:
-        settled.size[h, 0] = -settled.size[h, 0] - 1  # not pushed yet
-    _look_ahead(process, link, settled, h, c, code, b, support, n)
+    look_ahead(process, link, settled, h, c, code, b, support, n, cutoff)
     real[HELD], real[HIGH], whole[ACT] = NO, NO, UNKNOWN
     return False
 
@@ -230,7 +128,8 @@ def _open(process, link, tables, graph, settled, level, node, b, support, n, sla
 def _closed(process, graph, settled, h, b, support, n):
     """Every action of a law is tried or pruned: remember what was found. False: no room."""
     real, whole = settled.real[h], settled.whole[h]
-    if real[OLD_HELD] >= real[HELD]:
+    better = real[HELD] > real[OLD_HELD]
+    if not better:
         real[HELD], whole[ACT] = real[OLD_HELD], whole[OLD_ACT]
     real[HIGH] = min(real[HIGH], real[OLD_HIGH])
     i = whole[NUMBER]
@@ -247,12 +146,15 @@ def _closed(process, graph, settled, h, b, support, n):
         graph.slots[slot] = i + 1
         row = graph.whole[i]
         row[BLOCK], row[CODE], row[STATE], row[OPTION] = whole[NODE], whole[QUEUE], -1, -1
-        row[CHOSEN], row[KNOWN], row[TURN], row[BELIEF], row[BELIEF_SIZE] = UNKNOWN, 0, 0, start, n
+        row[CHOSEN], row[KNOWN], row[TURN], row[BELIEF], row[BELIEF_SIZE], row[NEXT] = UNKNOWN, 0, 0, start, n, UNKNOWN
         for k in range(n):
             graph.place[start + k], graph.mass[start + k] = support[k], b[support[k]]
         for a in range(process.sizes[1]):
             graph.q[i, a] = np.inf
+        whole[NUMBER] = i
     graph.real[i, LOW], graph.real[i, UP], graph.whole[i, LOW_ACTION] = real[HELD], real[HIGH], whole[ACT]
+    if better:
+        graph.whole[i, NEXT] = whole[HEIR]
     return True
 
 
@@ -261,16 +163,17 @@ def _returned(link, settled, h, threshold):
     """Back from the tick that was followed: its bounds are added. True if another tick of the pending action is to be followed."""
     real, whole, below = settled.real[h], settled.whole[h], settled.real[h + 1]
     e, a, c = whole[TICK], whole[PENDING], whole[NODE]
-    p, bound = link.probability[e], settled.deeper[h, a, e - link.first[c]]
+    p, bound = link.probability[e], settled.deeper[h, a, whole[RANK]]
     real[SUM_HIGH] += p * (min(below[HIGH], bound) - bound)
     real[SUM_HELD] += p * below[HELD]
-    following = _first_tick(link, c, e + 1)
+    whole[LED] = settled.whole[h + 1, NUMBER]
+    following = first_tick(link, c, e + 1)
     if following < 0:
         return False
     if real[SUM_HIGH] <= threshold:
         real[SUM_HELD] = NO
         return False
-    whole[TICK] = following
+    whole[TICK], whole[RANK] = following, whole[RANK] + 1
     return True
 
 
@@ -279,10 +182,10 @@ def _tried(settled, h):
     """The pending action is done: its bounds are the node's, if they are better."""
     real, whole = settled.real[h], settled.whole[h]
     a = whole[PENDING]
-    settled.option[h, CEILING, a] = min(settled.option[h, CEILING, a], real[SUM_HIGH])
-    real[HIGH] = max(real[HIGH], settled.option[h, CEILING, a])
+    settled.bound[h, a] = min(settled.bound[h, a], real[SUM_HIGH])
+    real[HIGH] = max(real[HIGH], settled.bound[h, a])
     if real[SUM_HELD] > real[HELD]:
-        real[HELD], whole[ACT] = real[SUM_HELD], a
+        real[HELD], whole[ACT], whole[HEIR] = real[SUM_HELD], a, whole[LED]
 
 
 @_short
@@ -290,7 +193,7 @@ def _untried(process, settled, h):
     """The untried action with the highest ceiling, or −1."""
     a = -1
     for i in range(process.sizes[1]):
-        higher = a < 0 or settled.option[h, CEILING, i] > settled.option[h, CEILING, a]
+        higher = a < 0 or settled.bound[h, i] > settled.bound[h, a]
         if settled.whole[h, TRIED + i] == 0 and higher:
             a = i
     return a
@@ -303,7 +206,7 @@ def search(process, link, tables, graph, settled, node, law, corner, limits):
     A node below may be left with only an upper bound ≤ its cut-off, because it cannot matter; then its lower bound may be −∞.
     Returns DONE, or GROW or PAUSE when it should be called again.
     """
-    A, D = process.sizes[1], process.sizes[2]
+    A, D, wide = process.sizes[1], process.sizes[2], settled.outlook.shape[1] // process.sizes[1]
     slack = limits.slack[0]
     first = link.time[node[0]]
     opened = graph.count[OPENED]
@@ -312,15 +215,17 @@ def search(process, link, tables, graph, settled, node, law, corner, limits):
     while True:
         real, whole = settled.real[h], settled.whole[h]
         if h > first:
-            way = settled.whole[h - 1, PENDING] if D == 0 else 0
-            b, support, n = settled.law[h - 1, way], settled.support[h - 1, way], settled.size[h - 1, way]
+            b, support, n = settled.law[h - 1], settled.support[h - 1], settled.size[h - 1]
         else:
             b, support, n = law
         if coming:
             if graph.count[OPENED] - opened > limits.most[0]:
                 return PAUSE
-            level = (h, corner and h == first)
-            if _open(process, link, tables, graph, settled, level, (c, code, cutoff), b, support, n, slack):
+            level, sums = (h, h == first, corner and h == first), settled.sums
+            if h > first:
+                i = settled.whole[h - 1, PENDING] * wide + SUMS + settled.whole[h - 1, RANK] * A
+                sums = settled.outlook[h - 1, i : i + A]
+            if _open(process, link, tables, graph, settled, level, (c, code, cutoff), b, support, n, sums, slack):
                 if h == first:
                     return DONE
                 h, coming = h - 1, False
@@ -334,23 +239,27 @@ def search(process, link, tables, graph, settled, node, law, corner, limits):
         while not follow:
             a = _untried(process, settled, h)
             threshold = real[HELD] + slack if real[HELD] > real[CUTOFF] else real[CUTOFF]
-            if a < 0 or settled.option[h, CEILING, a] <= threshold:
+            if a < 0 or settled.bound[h, a] <= threshold:
                 if a >= 0:
-                    real[HIGH] = max(real[HIGH], settled.option[h, CEILING, a])
+                    real[HIGH] = max(real[HIGH], settled.bound[h, a])
                 break
             whole[TRIED + a], whole[PENDING] = 1, a
-            real[SUM_HIGH], real[SUM_HELD] = settled.option[h, GAIN_UP, a], settled.option[h, GAIN_LOW, a]
-            e = _first_tick(link, whole[NODE], link.first[whole[NODE]])
-            whole[TICK] = e
+            real[SUM_HIGH] = settled.outlook[h, a * wide + GAIN_UP]
+            real[SUM_HELD] = settled.outlook[h, a * wide + GAIN_LOW]
+            i, e = 0, first_tick(link, whole[NODE], link.first[whole[NODE]])
+            whole[TICK], whole[RANK], whole[LED] = e, 0, -1
             follow = e >= 0
             while e >= 0:
-                real[SUM_HIGH] += link.probability[e] * settled.deeper[h, a, e - link.first[whole[NODE]]]
-                e = _first_tick(link, whole[NODE], e + 1)
+                real[SUM_HIGH] += link.probability[e] * settled.deeper[h, a, i]
+                i, e = i + 1, first_tick(link, whole[NODE], e + 1)
             if not follow:
                 _tried(settled, h)
+            elif D == 0:
+                after, places = settled.law[h], settled.support[h]
+                settled.size[h], _earned = pushed(process, h, b, support, n, a, after, places, settled.size[h])
         if follow:
             e, a = whole[TICK], whole[PENDING]
-            p, bound = link.probability[e], settled.deeper[h, a, e - link.first[whole[NODE]]]
+            p, bound = link.probability[e], settled.deeper[h, a, whole[RANK]]
             threshold = real[HELD] + slack if real[HELD] > real[CUTOFF] else real[CUTOFF]
             cutoff = (threshold - (real[SUM_HIGH] - p * bound)) / p
             c, code = link.to[e], (whole[QUEUE] + a * process.power[D]) // A if D > 0 else 0

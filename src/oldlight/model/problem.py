@@ -234,7 +234,8 @@ class ImpairedMDP:
         return ImpairedMDP(self.mdp, channel, start=self.start, actuation=self.actuation, pending=self.pending)
 
     def _moved_by(self, transitions: Floats) -> ImpairedMDP:
-        """The same with other transitions (`TabularMDP._moved_by`); what was made of the link is kept."""
+        """The same with other transitions (`TabularMDP._moved_by`); what was made of the link is kept, and its automaton is made before, once for all."""
+        _ = self.automaton
         kept = {name: value for name, value in vars(self).items() if name not in ("_made", "state_at_zero")}
         other = ImpairedMDP.__new__(ImpairedMDP)
         vars(other).update(kept | {"mdp": self.mdp._moved_by(transitions)})

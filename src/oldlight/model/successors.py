@@ -45,7 +45,10 @@ class Successors:
     def of(cls, matrix: Any) -> Successors:
         """From a matrix with the rows s·A + a, dense or sparse."""
         rows, S = matrix.shape
-        if isinstance(matrix, np.ndarray):
+        if isinstance(matrix, np.ndarray) and matrix.all():
+            count, index = np.full(rows, S), np.tile(np.arange(S, dtype=np.int32), rows)
+            first, weight = np.arange(0, rows * S, S), matrix.flatten()
+        elif isinstance(matrix, np.ndarray):
             row, index = np.nonzero(matrix)
             weight = matrix[row, index]
             count = np.bincount(row, minlength=rows)

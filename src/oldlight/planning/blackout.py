@@ -46,9 +46,8 @@ def blackout_policy(
     mine = sum((plan.number[codes // A**j % A] * few**j for j in range(d)), np.zeros(Q, np.int64))
     sequences = np.zeros((H + 1, S, Q, H), dtype=action_type(A))
     if late == d:  # else nothing is ever seen
-        found = search.corner_sequences()
-        for u in range(H - d):
-            sequences[u + 1, :, :, : H - d - u] = plan.kept[found[u, :, : H - d - u]].reshape(S, few**d, -1)[:, mine]
+        found = search.corner_sequences.reshape(H - d, S, few**d, H - d)
+        sequences[1 : H - d + 1, :, :, : H - d] = found if few == A else plan.kept[found[:, :, mine]]
     code = 0
     for h in range(d):
         root = next(i for i, block in enumerate(search.tables.layers.blocks[h]) if block.root)

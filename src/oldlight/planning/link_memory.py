@@ -12,6 +12,7 @@ of 8 bytes each, and the actions of all times. A walk along the actions (`oldlig
 
 from __future__ import annotations
 
+from functools import lru_cache
 from itertools import pairwise
 
 from oldlight.arrays import action_type
@@ -45,6 +46,7 @@ def chain_entries(layers: Layers, h: int) -> int:
     return total
 
 
+@lru_cache(maxsize=8)
 def table_bytes(layers: Layers, *, kept: bool, bounded: bool) -> int:
     """The most that the tables hold while they are made; kept: all times of the values, bounded: lower bounds too."""
     (whole, blind), sides = _per_time(layers), 2 if bounded else 1

@@ -33,7 +33,7 @@ from oldlight.model.mdp import TabularMDP
 from oldlight.planning.ages import AgeTables, Plant
 from oldlight.planning.link_memory import table_bytes, walk_bytes
 from oldlight.planning.scratch import refuse_full
-from oldlight.planning.search import CLOSED, AgeSearch, magnitude
+from oldlight.planning.search import CLOSED, AgeSearch, corner_blocks, hidden_ticks, magnitude
 from oldlight.planning.settling import SettledSearch, Stopped
 from oldlight.planning.table_walk import can_be_walked, value_by_start, value_of_actions
 
@@ -45,6 +45,7 @@ AT_ONCE = 50_000  # or where there is one and the plan is to be exact, if that t
 LIGHT = 1e8  # operations, about 0.2 seconds: until it is done there is no plan that an interrupt could hand out,
 CORNERS = 60_000  # and after a first try up to so many,
 HEAVY = 5e9  # if expanding each of them once takes no more operations: S²·A for a law of the state
+SEQUENCES = 2**25  # actions of a table of sequences
 FEWEST_OPTIONS = 100  # of that first try, or
 SHARE = 25  # the corners divided by this: about a seventh of the time that settling them takes
 
@@ -55,6 +56,14 @@ def distinct_actions(mdp: TabularMDP) -> NDArray[np.int64]:
     first: dict[tuple[bytes, ...], int] = {}
     keys = [(R[:, :, a].tobytes(), *_bytes_of_action(mdp, a)) for a in range(A)]
     return np.array([first.setdefault(key, a) for a, key in enumerate(keys)])
+
+
+def _numbered(first: NDArray[np.int64]) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+    """The actions that are kept, and for each action its number among them."""
+    if first[-1] == len(first) - 1 and len(set(first.tolist())) == len(first):
+        return first, first
+    kept, number = np.unique(first, return_inverse=True)
+    return kept, number
 
 
 def _bytes_of_action(mdp: TabularMDP, a: int) -> Iterator[bytes]:
@@ -88,7 +97,8 @@ class LinkPlan:
         self.mdp, self.automaton, self.scratch, self.room = mdp, automaton, scratch, room
         self.settle_all = settle_all
         self.limit = default_limit() if max_bytes is None else max_bytes
-        self.kept, self.number = np.unique(distinct_actions(mdp), return_inverse=True)
+        self.kept, self.number = _numbered(distinct_actions(mdp))
+        self.closed = CLOSED * magnitude(mdp)  # a gap of this size is rounding
         small = mdp if len(self.kept) == mdp.n_actions else with_actions(mdp, self.kept)
         self.plant = Plant(small, initial=initial, pending=tuple(int(self.number[a]) for a in pending))
         self.error = merging_error(automaton.merging, mdp.rewards)
@@ -113,9 +123,9 @@ class LinkPlan:
             return np.inf if seconds is None else seconds - (time.perf_counter() - began)
 
         layers = self._layers(self.automaton.longest if depth is None else depth)
-        wanted = max(tolerance - 2 * self.error, CLOSED * magnitude(self.mdp))
+        wanted = max(tolerance - 2 * self.error, self.closed)
         try:
-            exact = wanted <= CLOSED * magnitude(self.mdp)
+            exact = wanted <= self.closed
             light = layers.blind_size <= AT_ONCE and self._operations(layers) <= LIGHT
             at_once = (self.settle_all or layers.depth == 0 or (exact and light)) and self._few_corners(layers)
             if at_once and self._settle(layers, wanted, left(), options, progress):
@@ -162,6 +172,12 @@ class LinkPlan:
         few = layers.searched and (few or self.settle_all)
         return few and table_bytes(layers, kept=True, bounded=True) + 8 * layers.blind_size * (A + 2) <= self.limit
 
+    def _one_blackout(self, layers: Layers) -> bool:
+        """Does nothing but time pass in a blackout, and are its sequences of actions few enough to be written down?"""
+        H, D = len(layers.moves), layers.depth
+        few = self.settle_all or H * H * layers.n_states * layers.n_actions**D <= SEQUENCES
+        return few and hidden_ticks(layers) == 1 and corner_blocks(layers) == 1
+
     @staticmethod
     def _operations(layers: Layers) -> int:
         """Of expanding every corner once."""
@@ -182,8 +198,9 @@ class LinkPlan:
         made = AgeTables(self.plant, layers, True, True, progress)
         try:
             found = SettledSearch(
-                made, self._left(need), tolerance=wanted, seconds=seconds, most=options, forgets=self.settle_all
-            )
+                made, self._left(need), tolerance=wanted, seconds=seconds, most=options, forgets=self.settle_all,
+                with_sequences=self._one_blackout(layers),
+            )  # fmt: skip
         except Stopped:
             return False
         try:
@@ -210,7 +227,7 @@ class LinkPlan:
 
     @property
     def exact(self) -> bool:
-        return self.error == 0 and self._upper - self._lower <= CLOSED * magnitude(self.mdp)
+        return self.error == 0 and self._upper - self._lower <= self.closed
 
     @property
     def depth(self) -> int:

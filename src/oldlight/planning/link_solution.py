@@ -27,13 +27,12 @@ from oldlight.model.policies import BlackoutPolicy
 from oldlight.model.problem import ImpairedMDP
 from oldlight.planning.blackout import blackout_policy, blackout_values
 from oldlight.planning.group_walk import group_value
-from oldlight.planning.link_plan import LinkPlan
+from oldlight.planning.link_plan import SEQUENCES, LinkPlan
 from oldlight.planning.q_values import earned
 from oldlight.planning.settling import SettledSearch
 from oldlight.planning.solution import PlanOptions, Solution, Work
 from oldlight.progress import progress_bar
 
-SEQUENCES = 2**25  # actions of a table of sequences
 WALK = 20_000  # information states up to which values of a plan's policy are walked
 STARTS = 2_000  # first states that are walked one by one
 

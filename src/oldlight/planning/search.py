@@ -28,7 +28,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from oldlight.arrays import Floats
+from oldlight.arrays import Floats, action_type
 from oldlight.checks import TooLarge
 from oldlight.machine import format_bytes
 from oldlight.model.age_layers import Layers
@@ -40,6 +40,7 @@ from oldlight.progress import decades_closed
 CLOSED = 2.0**-44  # a gap of this share of the largest return is rounding; a quarter of it is a tie
 BATCH = 2_000  # expansions between two looks at the clock and the keyboard
 FIRST_STATES = 2**13
+TABLE = 2**28  # bytes of the outlooks of corners (`Settled.ahead`), or a quarter of what the search may take
 WIDE = 24  # states of a law that there is room for at once
 ROUNDING = 1.05  # states are closed to the tolerance divided by this: the rest is for rounding
 
@@ -71,7 +72,7 @@ class AgeSearch:
         power = A ** np.arange(D + 2)
         self._process = kernels.Process(sizes, power, *t.plant.lists, np.array([self.tie]))
         self._link = flat_link(t.layers)
-        self._begin = np.concatenate([[0], np.cumsum([len(row) for row in layers.blocks])])
+        self._begin = first_blocks(layers)
         forced = np.full(H + 1, -1)
         forced[: min(len(t.plant.pending), H)] = t.plant.pending[:H]
         self._tables = kernels.Tables(t.upper, t.lower, t.blind, t.actions, forced)
@@ -92,18 +93,21 @@ class AgeSearch:
         self._states = max(states, 4 * (most_ticks + 1) * S)
         self._grow()
 
-    def _corners(self, kept: bool) -> Any:
-        """Room for what is known of settled corners (`oldlight.planning.settling`), if it is to be kept."""
+    def _corners(self, kept: bool, sequences: bool = False) -> Any:
+        """Room for what is known of settled corners (`oldlight.planning.settling`) and for their sequences, if they are to be kept."""
         from oldlight.kernels import settling as kernels
+        from oldlight.kernels.outlook import SUMS
 
         S, A, D, H = self._process.sizes.tolist()
-        places, levels, ways = (self.tables.layers.blind_size, H + 2, 1 if D else A) if kept else (0, 0, 1)
-        ticks = int(np.diff(self._link.first).max())
+        places, levels = (self.tables.layers.blind_size, H + 2) if kept else (0, 0)
+        hidden = hidden_ticks(self.tables.layers)
+        outlook = SUMS + hidden * A
+        known = places if D == 0 and 8 * places * A * outlook <= min(self.max_bytes // 4, TABLE) else 0
         return kernels.Settled(
-            np.array([H + 2]), np.empty((places, A)), np.empty((2, places)), np.full(levels, np.inf), np.zeros((levels, ways, S)),
-            np.zeros((levels, ways, S), np.int64), np.zeros((levels, ways), np.int64), np.zeros((levels, 3, A)),
-            np.zeros((levels, A, ticks)), np.zeros((levels, 7)), np.zeros((levels, kernels.TRIED + A), np.int64),
-            np.zeros(A),
+            np.array([H + 2]), np.empty((places, A)), np.empty((2, places)), np.empty((known, A * outlook)), np.full(levels, np.inf),
+            np.zeros((H - D, S * A**D, H - D) if sequences else (0, 0, 0), action_type(A)), np.zeros((levels, S)), np.zeros((levels, S), np.int64), np.zeros(levels, np.int64), np.zeros((levels, A)),
+            np.zeros((levels, A * outlook)), np.zeros((levels, A, hidden)), np.zeros((levels, 7)),
+            np.zeros((levels, kernels.TRIED + A), np.int64), np.zeros(A),
         )  # fmt: skip
 
     @property
@@ -155,7 +159,8 @@ class AgeSearch:
             new[:rows] = old[:rows]
             self._graph = self._graph._replace(**{name: new})
         self._graph = self._graph._replace(slots=np.zeros(slots, np.int64))
-        kernels.rehash(self._graph)
+        if self.states:
+            kernels.rehash(self._graph)
         return True
 
     def _make_room(self, more: int) -> None:
@@ -193,7 +198,8 @@ class AgeSearch:
             queues = t.layers.n_actions**block.length
             s, code = np.repeat(support, queues), np.tile(np.arange(queues), len(support))
             self._make_room(len(s))
-            places = np.column_stack([np.full(len(s), i), code, s])
+            places = np.empty((len(s), 3), np.int64)
+            places[:, 0], places[:, 1], places[:, 2] = i, code, s
             parts = (self._process, self._link, self._tables, self._graph)
             numbers.append(corners.enter_corners(*parts, places, law, padded))
             weights.append(p * initial[s] / queues)
@@ -347,12 +353,30 @@ def magnitude(mdp: TabularMDP) -> float:
 
 
 @lru_cache(maxsize=8)
+def hidden_ticks(layers: Layers) -> int:
+    """The most ticks of one block that show nothing."""
+    return max((sum(move.age < 0 for move in moves) for row in layers.moves for moves in row), default=0)
+
+
+@lru_cache(maxsize=8)
+def corner_blocks(layers: Layers) -> int:
+    """The most blocks of one time whose state may be unknown (`oldlight.planning.settling`)."""
+    return max(sum(b.blind_offset >= 0 and not b.root for b in row) for row in layers.blocks)
+
+
+@lru_cache(maxsize=8)
+def first_blocks(layers: Layers) -> NDArray[np.int64]:
+    """The number of the first block of each time, in the numbering of `flat_link`."""
+    return np.concatenate([[0], np.cumsum([len(row) for row in layers.blocks])])
+
+
+@lru_cache(maxsize=8)
 def flat_link(layers: Layers) -> Any:
     """The blocks of all times in one numbering, as the kernels read them; the same for every plan behind a link."""
     from oldlight.kernels import graph as kernels
 
     flat = [block for row in layers.blocks for block in row]
-    base = np.concatenate([[0], np.cumsum([len(row) for row in layers.blocks])])
+    base = first_blocks(layers)
     first, to, age, probability = [0], [], [], []
     for h, rows in enumerate(layers.moves):
         for moves in rows:

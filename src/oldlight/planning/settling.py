@@ -16,8 +16,8 @@ Guarantee: with tolerance ε every corner, and every law that matters, is closed
 depth of its delay; any other link is settled alike. `cap`: no corner of time h counts as more than cap[h] (optimistic learners).
 
 **Memory.** The laws of the graph are remembered to save work alone: a law that is not there is closed once more when it is met again. So a search that
-`forgets` drops them where there is no room for more, and keeps to its bytes with the same result, unless one corner alone needs more than that. What it decides is then read off by `sequences` and
-`corner_sequences`, which close a law again where it is missing: its `decisions` would have gaps, and are refused.
+`forgets` drops them where there is no room for more, and keeps to its bytes with the same result, unless one corner alone needs more than that. What it decides stands in
+`corner_sequences`, written down corner by corner, and in `sequences`, which closes a law again where it is missing: its `decisions` would have gaps, and are refused.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ from oldlight.model.channels.automaton import NOTHING_NEWER
 from oldlight.planning.search import ROUNDING, AgeSearch
 
 BATCH = 20_000  # laws that are opened between two looks at the clock and the keyboard
-FEWEST = 128  # states that the graph has room for at first, or four for each corner, up to
+FEWEST = 128  # states that the graph has room for at first, or eight for each corner, up to
 ENOUGH = 2**14
 
 
@@ -47,7 +47,8 @@ class Stopped(Exception):
 class SettledSearch(AgeSearch):
     """A search whose corners are settled, to within the tolerance, when it is made; the tables are filled by this.
 
-    seconds, most: after so long, or so many opened laws, `Stopped` is raised; only while the corners are settled. forgets: see the module's text.
+    seconds, most: after so long, or so many opened laws, `Stopped` is raised; only while the corners are settled. forgets: see the
+    module's text. with_sequences: `corner_sequences` are wanted, of a link with at most one block of corners at each time and one tick that shows nothing.
     """
 
     tolerance: float = 0.0
@@ -55,6 +56,7 @@ class SettledSearch(AgeSearch):
     most: int | None = None
     cap: Floats | None = None
     forgets: bool = False
+    with_sequences: bool = False
     _kept: tuple[int, int] = field(default=(0, 0), init=False)  # states and places of laws that are never forgotten
     _until: float = field(default=np.inf, init=False)
 
@@ -62,8 +64,9 @@ class SettledSearch(AgeSearch):
         from oldlight.kernels import graph
 
         tables = self.tables.allocate()
-        self._arrange(max(FEWEST, min(4, ENOUGH // max(tables.layers.blind_size, 1)) * tables.layers.blind_size))
-        self._settled = self._corners(True)
+        self._arrange(max(FEWEST, min(8, ENOUGH // max(tables.layers.blind_size, 1)) * tables.layers.blind_size))
+        self._settled = self._corners(True, self.with_sequences)
+        self.max_bytes -= self._settled.ahead.nbytes  # at most a quarter of them: the graph has the rest
         if self.cap is not None:
             self._settled.cap[: len(self.cap)] = self.cap
         self.slack = max(self.tolerance / ROUNDING, self.tie)
@@ -197,17 +200,11 @@ class SettledSearch(AgeSearch):
         self._go_on(kernels.close_laws, len(laws), nodes)
         return out
 
+    @property
     def corner_sequences(self) -> NDArray[Any]:
-        """out[u, s·A^D + code, j]: the same for every corner of time u + D, of links with one block of corners at each time."""
-        from oldlight.kernels import corners as kernels
-
-        layers = self.tables.layers
-        H, D = len(layers.moves), layers.depth
-        blocks = np.array([int(self._begin[h]) + self._block(h) for h in range(D, H)])
-        corners = layers.n_states * layers.n_actions**D
-        out = np.zeros((H - D, corners, H - D), self.tables.actions.dtype)
-        self._go_on(kernels.follow_corners, len(blocks) * corners, (blocks, out))
-        return out
+        """out[u, s·A^D + code, j]: what the plan does j ticks after each corner of time u + D while nothing is seen, 0 where nothing can be done."""
+        found: NDArray[Any] = self._settled.sequence
+        return found
 
     def _block(self, h: int) -> int:
         """The block of time h that has corners."""

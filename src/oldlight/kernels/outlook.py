@@ -1,0 +1,189 @@
+"""What one step of lookahead says of the actions at a law: the *outlook* behind the search along blackouts (`oldlight.kernels.settling`).
+
+For each action the outlook has what is earned now and shown next, b·r + b'·C_c, from below and above, and then for every tick e that shows nothing and
+every next action a2 the mean of the corners' bounds, Σ_s b'(s)·Q⁺_{c_e}[s, q', a2]. All of it is linear in b. With D = 0 it is b·`ahead`, a table
+that is made when the corners of the next time are settled: one product of matrix and law for all actions, without the next law b'. Otherwise, or where that table is
+too large, it is sums over b'.
+"""
+
+import numpy as np
+
+from oldlight.kernels.cache import borrowing
+
+GAIN_LOW, GAIN_UP, SUMS = range(3)  # of one action: what is earned and shown, from below and above; then the sums
+NO = -np.inf
+_inner = borrowing(error_model="numpy", fastmath={"contract", "reassoc"})
+_short = borrowing(error_model="numpy", fastmath={"contract", "reassoc"}, forceinline=True)
+
+
+@_short
+def pushed(process, t, b, support, n, q, after, after_support, before):
+    """after = b·P_t(q), which held a law of `before` places: (its places, b·r_t(q))."""
+    S, A = process.sizes[0], process.sizes[1]
+    now, reward_step = min(max(t, 0), len(process.index) - 1), min(max(t, 0), len(process.rewards) - 1)
+    for k in range(before):
+        after[after_support[k]] = 0.0
+    total, m = 0.0, 0
+    wide = (
+        4 * n * process.index.shape[2] >= S
+    )  # most places are met: looking at all of them is cheaper than asking at each
+    for j in range(n):
+        s = support[j]
+        p, line = b[s], s * A + q
+        if t >= 0:
+            total += p * process.rewards[reward_step, s, q]
+        if wide and process.count[now, line] == S:
+            for s2 in range(S):
+                after[s2] += p * process.weight[now, line, s2]
+        elif wide:
+            for k in range(process.count[now, line]):
+                after[process.index[now, line, k]] += p * process.weight[now, line, k]
+        else:
+            for k in range(process.count[now, line]):
+                s2, x = process.index[now, line, k], p * process.weight[now, line, k]
+                if x > 0.0:  # a product of small numbers may be 0: its place would be listed again and again
+                    if after[s2] == 0.0:
+                        after_support[m] = s2
+                        m += 1
+                    after[s2] += x
+    if wide:
+        for s2 in range(S):
+            if after[s2] > 0.0:
+                after_support[m] = s2
+                m += 1
+    return m, total
+
+
+@_short
+def law_sums(process, link, settled, c, code, b, support, n, sums):
+    """sums[a] = Σ_s b(s)·ceiling of every action: the value of each action is convex in the law."""
+    A = process.sizes[1]
+    width, first = process.power[link.length[c]], link.blind_offset[c] + code
+    for a in range(A):
+        sums[a] = 0.0
+    for k in range(n):
+        s = support[k]
+        p, at = b[s], first + s * width
+        for a in range(A):
+            sums[a] += p * settled.ceiling[at, a]
+
+
+@_short
+def first_tick(link, c, e):
+    """The next tick of block c, from e on, that shows nothing and is not the end; −1: none."""
+    last = link.first[c + 1]
+    while e < last:
+        if link.age[e] < 0 and link.time[link.to[e]] < link.time[-1]:
+            return e
+        e += 1
+    return -1
+
+
+@_inner
+def fill_ahead(process, link, settled, c, later):
+    """`ahead` of block c, D = 0: the corners of the next time are settled, and so is C_c. later: scratch, a row of states for each column of the outlook, so
+    that a mean is a product of two rows."""
+    S, A = process.sizes[0], process.sizes[1]
+    h, first = link.time[c], link.blind_offset[c]
+    now, reward_step, wide = min(h, len(process.index) - 1), min(h, len(process.rewards) - 1), len(later)
+    for s in range(S):
+        later[GAIN_LOW, s], later[GAIN_UP, s] = settled.jump[0, first + s], settled.jump[1, first + s]
+    n, e = SUMS, first_tick(link, c, link.first[c])
+    while e >= 0:
+        at = link.blind_offset[link.to[e]]
+        for s in range(S):
+            for a in range(A):
+                later[n + a, s] = settled.ceiling[at + s, a]
+        n, e = n + A, first_tick(link, c, e + 1)
+    for line in range(S * A):
+        s, a = line // A, line % A
+        out = settled.ahead[first + s, a * wide : (a + 1) * wide]
+        index, weight = process.index[now, line], process.weight[now, line]
+        for i in range(n):
+            row, mean = later[i], 0.0
+            if process.count[now, line] == S:
+                for s2 in range(S):
+                    mean += weight[s2] * row[s2]
+            else:
+                for k in range(process.count[now, line]):
+                    mean += weight[k] * row[index[k]]
+            out[i] = mean
+        for i in range(n, len(out)):
+            out[i] = 0.0
+        out[GAIN_LOW] += process.rewards[reward_step, s, a]
+        out[GAIN_UP] += process.rewards[reward_step, s, a]
+
+
+@_short
+def _by_table(settled, h, first, b, support, n):
+    """The outlook of every action of level h as b·ahead, the table of places from `first` on."""
+    out, table, wide = settled.outlook[h], settled.ahead, settled.outlook.shape[1]
+    for i in range(wide):
+        out[i] = 0.0
+    k = 0
+    while k + 4 <= n:  # four rows at a time: a sum is written back a fourth as often
+        s0, s1, s2, s3 = support[k], support[k + 1], support[k + 2], support[k + 3]
+        p0, p1, p2, p3 = b[s0], b[s1], b[s2], b[s3]
+        s0, s1, s2, s3 = first + s0, first + s1, first + s2, first + s3
+        for i in range(wide):
+            out[i] += p0 * table[s0, i] + p1 * table[s1, i] + p2 * table[s2, i] + p3 * table[s3, i]
+        k += 4
+    while k < n:
+        s = support[k]
+        p, s = b[s], first + s
+        for i in range(wide):
+            out[i] += p * table[s, i]
+        k += 1
+
+
+@_short
+def _by_law(process, link, settled, h, c, code, b, support, n, cutoff):
+    """The outlook of the actions of level h whose bound is above the cut-off, by sums over the next law."""
+    A, D = process.sizes[1], process.sizes[2]
+    width, first = process.power[D], link.blind_offset[c]
+    after, places, wide = settled.law[h], settled.support[h], settled.outlook.shape[1] // A
+    total = 0.0
+    if D > 0:
+        settled.size[h], total = pushed(process, h - D, b, support, n, code % A, after, places, settled.size[h])
+    for a in range(A):
+        if settled.bound[h, a] <= cutoff:
+            continue
+        if D == 0:
+            settled.size[h], total = pushed(process, h, b, support, n, a, after, places, settled.size[h])
+        m, out = settled.size[h], settled.outlook[h, a * wide : (a + 1) * wide]
+        code2 = (code + a * width) // A if D > 0 else 0
+        low, up = total, total
+        for k in range(m):
+            at = first + places[k] * width + code2
+            low += after[places[k]] * settled.jump[0, at]
+            up += after[places[k]] * settled.jump[1, at]
+        out[GAIN_LOW], out[GAIN_UP] = low, up
+        i, e = SUMS, first_tick(link, c, link.first[c])
+        while e >= 0:
+            law_sums(process, link, settled, link.to[e], code2, after, places, m, out[i : i + A])
+            i, e = i + A, first_tick(link, c, e + 1)
+
+
+@_short
+def look_ahead(process, link, settled, h, c, code, b, support, n, cutoff):
+    """Bound every action of level h by one step of lookahead, where its bound is above the cut-off."""
+    A = process.sizes[1]
+    wide = settled.outlook.shape[1] // A
+    if len(settled.ahead) > 0:
+        _by_table(settled, h, link.blind_offset[c], b, support, n)
+    else:
+        _by_law(process, link, settled, h, c, code, b, support, n, cutoff)
+    for a in range(A):
+        if settled.bound[h, a] <= cutoff:
+            continue
+        out = settled.outlook[h, a * wide : (a + 1) * wide]
+        up = out[GAIN_UP]
+        i, e = 0, first_tick(link, c, link.first[c])
+        while e >= 0:
+            top = NO
+            for a2 in range(A):
+                top = max(top, out[SUMS + i * A + a2])
+            settled.deeper[h, a, i] = top
+            up += link.probability[e] * top
+            i, e = i + 1, first_tick(link, c, e + 1)
+        settled.bound[h, a] = min(settled.bound[h, a], up)

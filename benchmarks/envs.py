@@ -66,7 +66,7 @@ def fastest(repeats: int, **work: Callable[[], float]) -> dict[str, float]:
 def environments(quick: bool) -> Iterator[Row]:
     """Steps a second, one thread; ratio: to 64 copies in SyncVectorEnv behind DelayObservation(3), or to the bare environment. Goals on CartPole: half the
     pace of the bare environment behind a link (a ratio of 0.5), 0.4 as one flat vector."""
-    repeats, k = (2, 1) if quick else (5, 4)
+    repeats, k = (2, 1) if quick else (20, 1)
     name = "oldlight/SensingChain-v0"
 
     def vector(n: int, **how: Any) -> Callable[[], float]:

@@ -73,7 +73,7 @@ def test_mean_return_is_what_evaluate_says(kind: str) -> None:
     problem = problem_of(kind, 5)
     policy: Any = ol.solve(problem).policy
     controller, rng = Controller(problem, policy), np.random.default_rng(5)
-    returns = np.array([play(problem, controller, rng) for _ in range(repeats(500, 1500))])
+    returns = np.array([play(problem, controller, rng) for _ in range(repeats(300, 1500))])
     error = returns.std(ddof=1) / np.sqrt(len(returns))
     assert abs(returns.mean() - float(ol.evaluate(problem, policy))) < 3.5 * error + 1e-12
 

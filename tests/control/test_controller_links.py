@@ -63,7 +63,7 @@ def test_a_controller_earns_the_plan_s_value(channel: Any) -> None:
     problem = ol.ImpairedMDP(guessing(), channel)
     solution = ol.solve(problem)
     controller = ol.Controller(problem, solution.policy)
-    n = repeats(300, 800)
+    n = repeats(200, 800)
     returns = np.array([played(problem, controller, [2, e]) for e in range(n)])
     assert abs(returns.mean() - solution.value) < 4.2 * returns.std() / np.sqrt(n)
 

@@ -71,7 +71,7 @@ def test_what_is_done_is_the_newest_that_has_arrived(missing: Any) -> None:
 def test_ages_of_what_is_done_have_their_law() -> None:
     """Delays 0 or 2, nothing lost, held: at step h the newest that has arrived is h with ½, else h − 1 with ½ of the rest, else h − 2. Independent
     losses of 30 %: it is h − m with 0.7·0.3^m."""
-    n = repeats(1500, 4000)
+    n = repeats(800, 4000)
     laws: list[tuple[str, Any]] = [("packets:0=.5,2=.5", [0.5, 0.25, 0.25]), ("loss:0.3", [0.7, 0.21, 0.09])]
     for link, law in laws:
         envs = TabularVectorEnv("sensing_chain:0.8", num_envs=n, channel="none", action_channel=link)
@@ -89,7 +89,7 @@ def test_independent_losses_replaced_by_a_default_are_a_process_of_their_own() -
     mixed = mixed_process(mdp, 2, 0.3)
     s, a, after = 7, 0, 8
     assert mixed.transitions[0, s, a, after] == pytest.approx(0.7 * 0.8 + 0.3 * mdp.transitions[0, s, 2, after])
-    n = 6000
+    n = repeats(3000, 6000)
     envs = TabularVectorEnv(mdp, num_envs=n, channel="none", action_channel="loss:0.3", missing="default", default=2)
     envs.reset(seed=4)
     shown, *_ = envs.step(np.full(n, 1))
@@ -115,7 +115,7 @@ def test_the_optimum_behind_lost_actions_is_earned(late: str) -> None:
         ImpairedAction(TabularEnv("sensing_chain:0.8"), link, missing="default", default=2), "constant:1"
     )
     for env in (own, around):
-        returns = play(env, best.policy, repeats(400, 1200), seed=2)
+        returns = play(env, best.policy, repeats(250, 1200), seed=2)
         assert abs(returns.mean() - best.value) < 4 * returns.std(ddof=1) / np.sqrt(len(returns))
         assert learn_in(env, ol.learners.DelayedUCBVI(), 3).shape == (3,)
     without = ol.solve(ol.ImpairedMDP(ol.instances.sensing_chain(0.8), "constant:1"))

@@ -348,7 +348,7 @@ def test_without_hindsight_nothing_grows_with_the_episode(channel: str, in_order
                 most = max(most, count({name: value for name, value in vars(env).items() if name != "env"}))
         return most
 
-    early, late = held(300), held(repeats(1000, 3000))  # one thing more in every step would be 700
+    early, late = held(300), held(repeats(700, 3000))  # one thing more in every step would be 400
     assert late <= early + 3 * 64  # a few observations more or fewer under way
 
 

@@ -73,7 +73,7 @@ def test_the_law_of_the_age_is_that_of_the_wrapper(kind: str) -> None:
     channel, in_order = CHANNELS[kind]
     exact = law_of(channel, in_order=in_order)
     env = ImpairedObservation(TimeLimit(CountingEnv(99), STEPS), channel, in_order=in_order, queue=0)
-    n, times = repeats(200, 800), (1, 5, 13, STEPS)
+    n, times = repeats(120, 800), (1, 5, 13, STEPS)
     found: dict[int, Counter[int]] = {h: Counter() for h in times}
     for e in range(n):
         env.reset(seed=1 if e == 0 else None)
@@ -123,7 +123,7 @@ def test_a_law_that_depends_on_state_and_action_is_bounded_by_its_slowest() -> N
     )
     assert np.array_equal(bound, exact)
     env = ImpairedObservation(ol.envs.TabularEnv(mdp), ol.StochasticDelay(table), queue=0)
-    luck, n = np.random.default_rng(2), 500
+    luck, n = np.random.default_rng(2), repeats(200, 500)
     older = np.zeros(MOST + 1)
     for e in range(n):
         env.reset(seed=3 if e == 0 else None)

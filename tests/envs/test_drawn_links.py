@@ -213,7 +213,7 @@ def test_a_model_is_valued_as_it_plays(channel: str, actuation: int) -> None:
     model = Nearest(env.observation_space.shape[0], problem.n_actions)
     policy = policy_of(model, env)
     value = ol.evaluate(problem, policy).value
-    n, earned = repeats(500, 1500), []
+    n, earned = repeats(300, 1500), []
     shown, _ = env.reset(seed=0)
     for _ in range(n):
         total, over = 0.0, False

@@ -77,7 +77,7 @@ def exact_laws(kind: str) -> tuple[dict[tuple[int, ...], float], dict[float, flo
 @pytest.mark.parametrize("kind", KINDS)
 def test_arrivals_and_returns_follow_their_exact_law(kind: str, rewards: str) -> None:
     link, law = cases(kind)
-    found = uniform_episodes({**link, "rewards": rewards}, repeats(6_000, 20_000), seed=11)
+    found = uniform_episodes({**link, "rewards": rewards}, repeats(3_000, 20_000), seed=11)
     exact, exact_returns = exact_laws(kind)
     warmup = law.get("warm_delay", 0)
     seen = Counter(map(tuple, np.minimum(found["arrivals"][:, warmup:], 4).tolist()))
@@ -130,7 +130,7 @@ def test_a_loss_of_ones_own_runs_in_the_wrapper() -> None:
 def test_the_copies_of_a_vector_are_independent() -> None:
     """States of neighbouring copies at the same step: no correlation (4 standard errors), in the process and in the link."""
     link, _ = cases("geometric")
-    found = uniform_episodes(link, 20_000, seed=3)
+    found = uniform_episodes(link, repeats(8_000, 20_000), seed=3)
     for name in ("observations", "arrivals"):
         x = found[name][:, 2].astype(float)
         assert abs(np.corrcoef(x[:-1], x[1:])[0, 1]) < 4 / np.sqrt(len(x))
@@ -150,7 +150,7 @@ def test_the_best_policy_earns_its_exact_value(link: dict[str, Any]) -> None:
     """Within 4 standard errors; so observations, queue, wait and time in the Dict are those that the plan is about."""
     env = gym.make("oldlight/SensingChain-v0", n_states=6, n_actions=3, horizon=6, disable_env_checker=True, **link)
     best = ol.solve(env.unwrapped.problem)  # type: ignore[attr-defined]
-    earned = play(env, best.policy, repeats(500, 1500), seed=2)
+    earned = play(env, best.policy, repeats(300, 1500), seed=2)
     assert abs(earned.mean() - best.value) < 4 * earned.std() / np.sqrt(len(earned))
 
 

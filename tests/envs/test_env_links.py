@@ -25,7 +25,7 @@ def age(shown: Any) -> int:
 
 @pytest.mark.parametrize("channel", BY_NODES, ids=names)
 def test_ages_in_the_vector_environment(channel: Any) -> None:
-    n = repeats(1500, 4000)
+    n = repeats(1000, 4000)
     envs = TabularVectorEnv(guessing(), num_envs=n, channel=channel)
     shown, _ = envs.reset(seed=11)
     ages = []
@@ -91,7 +91,7 @@ def test_one_environment_is_one_of_a_vector(channel: Any) -> None:
 @pytest.mark.parametrize("channel", BY_NODES, ids=names)
 def test_plans_earn_their_value(channel: Any) -> None:
     """In the tabular environment and behind the wrapper, the node read from what is delivered."""
-    for actuation, n in ((0, repeats(100, 200)), (1, repeats(50, 100))):
+    for actuation, n in ((0, repeats(60, 200)), (1, repeats(40, 100))):
         problem = ol.ImpairedMDP(guessing(), channel, actuation=actuation)
         solution = ol.solve(problem)
         for env in (

@@ -69,15 +69,10 @@ def test_made_by_name_without_importing_the_package() -> None:
 @pytest.mark.parametrize(
     "order", ["oldlight.envs, gymnasium", "gymnasium, oldlight", "oldlight, gymnasium, oldlight.envs"]
 )
-def test_the_order_of_imports_does_not_matter(order: str) -> None:
-    code = f'import {order}; print(len([i for i in gymnasium.registry if i.startswith("oldlight/")]), '
+def test_the_order_of_imports_does_not_matter_and_nothing_is_hung_into_the_import_system(order: str) -> None:
+    code = f'import sys; before = list(sys.meta_path); import {order}; print(sys.meta_path == before, len([i for i in gymnasium.registry if i.startswith("oldlight/")]), '
     code += 'gymnasium.make_vec("oldlight:oldlight/Dichotomy-v0", num_envs=3).num_envs)'
-    assert fresh(code) == "10 3"
-
-
-def test_nothing_is_hung_into_the_import_system() -> None:
-    code = "import sys; before = list(sys.meta_path); import oldlight, oldlight.envs; print(sys.meta_path == before)"
-    assert fresh(code) == "True"
+    assert fresh(code) == "True 10 3"
 
 
 def test_importing_the_package_does_not_import_gymnasium() -> None:

@@ -14,6 +14,7 @@ import pytest
 import oldlight as ol
 from oldlight.model.channels.delay_law import DelayLaw
 from oracle import Hidden, _Process, _support, random_instance, random_law, random_pmf
+from repeats import repeats
 
 WIFI = {1: 0.3082, 2: 0.5927, 3: 0.0829, 4: 0.0075, 5: 0.0031, 6: 0.0056}
 
@@ -315,7 +316,7 @@ def brute_force(P: Any, R: Any, rho: Any, first: Any, inter: Any, longest_delay:
 
 
 @pytest.mark.parametrize("kind", ["iid", "state_action"])
-@pytest.mark.parametrize("seed", range(6))
+@pytest.mark.parametrize("seed", range(repeats(3, 6)))
 def test_a_cap_costs_at_most_what_truncate_says(kind: str, seed: int) -> None:
     """V ≤ V_capped ≤ V + value_error, with both values by brute force over all histories."""
     rng = np.random.default_rng(seed)

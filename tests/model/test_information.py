@@ -187,7 +187,7 @@ def test_every_state_of_play_is_possible_and_in_the_table(problem: Any) -> None:
         asked.add(info)
         return np.full(problem.n_actions, 1 / problem.n_actions)
 
-    played = ol.simulate(problem, ol.FunctionPolicy(choose, problem.n_actions), 1500, seed=3, record=True)
+    played = ol.simulate(problem, ol.FunctionPolicy(choose, problem.n_actions), repeats(600, 1500), seed=3, record=True)
     met = {info for info, _ in reconstructed(problem, played)}
     chosen = {info for info in met if info.h >= problem.actuation}  # what was under way is not asked for
     assert chosen == asked  # the policy is asked with what the record says it knows
@@ -202,7 +202,7 @@ def test_every_state_of_play_is_possible_and_in_the_table(problem: Any) -> None:
 @every
 def test_belief_is_the_frequency_of_the_hidden_state(problem: Any) -> None:
     """χ² over all information states met, each with its own belief."""
-    played = ol.simulate(problem, undecided(problem.n_actions), repeats(2000, 6000), seed=11, record=True)
+    played = ol.simulate(problem, undecided(problem.n_actions), repeats(1200, 6000), seed=11, record=True)
     counts: dict[Information, Counter[int]] = defaultdict(Counter)
     for info, state in reconstructed(problem, played):
         counts[info][state] += 1

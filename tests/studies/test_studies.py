@@ -18,6 +18,7 @@ from oldlight.studies import load_study, numbers, results, run_study, status, st
 from oldlight.studies.lock import locked
 from oldlight.studies.result import is_time
 from oldlight.studies.spec import StudySpec
+from repeats import repeats
 from study_cases import KEYS, ids, small_study
 
 # -- results -----------------------------------------------------------------------------------------------------------
@@ -205,8 +206,10 @@ def test_the_examples_of_the_guide(tmp_path: Path, inline: None, monkeypatch: py
         study.check()
         sizes.append(len(study.jobs()))
     assert sizes == [42, 9 + 2 + 10 + 3, 4]
-    assert run_study(study, tmp_path / "runs", progress=False).complete
-    (tmp_path / "study.toml").write_text(mine.replace("episodes = 500", "episodes = 5"), encoding="utf-8")
+    for episodes in (repeats(50, 500), 5):
+        (tmp_path / "study.toml").write_text(mine.replace("episodes = 500", f"episodes = {episodes}"), encoding="utf-8")
+        if episodes > 5:
+            assert run_study(load_study(tmp_path / "study.toml"), tmp_path / "runs", progress=False).complete
     with pytest.raises(ValueError, match=r"mine:spread on .* episodes is 5, expected at least 10 for quantiles"):
         load_study(tmp_path / "study.toml").check()
     sys.modules.pop("mine")

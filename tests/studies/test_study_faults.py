@@ -30,7 +30,7 @@ KEYS: dict[str, Any] = {
     "name": "to be killed",
     "seed": 8,
     "seeds": 2,
-    "episodes": repeats(1500, 6000),
+    "episodes": repeats(600, 6000),
     "every": 100,
     "start": "warm",
     "checkpoint_every": 0.02,
@@ -117,12 +117,12 @@ def undisturbed(keys: dict[str, Any], folder: Path) -> dict[str, str]:
 @pytest.mark.slow
 @pytest.mark.skipif(not Path("/proc/self/stat").exists(), reason="needs /proc to find the worker processes")
 def test_kill_nine_at_random_moments(tmp_path: Path) -> None:
-    """Four kills (ten if thorough): some as soon as the process starts, most after it got somewhere; now the runner with its workers, now the runner
+    """Three kills (ten if thorough): some as soon as the process starts, most after it got somewhere; now the runner with its workers, now the runner
     alone, whose workers must then end by themselves. Should a study be finished before the last, another one is begun."""
     expected = undisturbed(KEYS, tmp_path)
     rng = np.random.default_rng(7)
     study, kills, in_the_middle = 0, 0, 0
-    while kills < repeats(4, 10):
+    while kills < repeats(3, 10):
         folder = tmp_path / f"runs{study}"
         before = traces(folder)
         process = started(folder, workers=2 if kills % 5 == 2 else 1)
@@ -162,7 +162,7 @@ def test_kill_nine_at_random_moments(tmp_path: Path) -> None:
         assert not state.running
         assert state.stopped or state.complete
         assert ended == -signal.SIGINT or (ended == 0 and state.complete)  # its last job may be done before it hears
-    state = run_study(load_study(KEYS), folder, workers=2, progress=False)
+    state = run_study(load_study(KEYS), folder, workers=repeats(1, 2), progress=False)
     assert state.complete
     assert numbers(folder) == expected
     assert not list((folder / "running").glob("*.npz"))

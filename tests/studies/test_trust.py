@@ -24,12 +24,14 @@ import gymnasium as gym
 import pytest
 
 import oldlight as ol
+from conftest import inline_engine
 from oldlight import own_code
 from oldlight.own_code import NotChecked, looking_in, registered, resolve
 from oldlight.registry import channel_of, learner_of, mdp_of
-from oldlight.studies import load_study, run_study, status
+from oldlight.studies import load_study, run_study, runner, status
 from oldlight.studies.trust import is_trusted, remember, trust_file
 from oldlight.studies.work import PackedJob, RunSettings, perform
+from repeats import is_thorough
 
 MODULE = """
 import functools, os, pathlib, subprocess
@@ -90,6 +92,11 @@ def mine(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
     monkeypatch.setenv("XDG_CONFIG_HOME", str(tmp_path / "config"))
     yield folder
     assert str(folder) not in sys.path, "the library left sys.path edited"
+    forget()
+
+
+def forget() -> None:
+    """No module of the folder is imported."""
     for name in [name for name in sys.modules if name.startswith("ibis")]:
         del sys.modules[name]
 
@@ -104,6 +111,34 @@ def oldlight(*words: str, cwd: Path, **more: Any) -> subprocess.CompletedProcess
     return subprocess.run(
         [sys.executable, str(script), *words], cwd=cwd, env=environment, capture_output=True, text=True, timeout=300, **more
     )  # fmt: skip
+
+
+@pytest.fixture
+def command(
+    mine: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> Callable[..., subprocess.CompletedProcess[str]]:
+    """The command without a terminal: if thorough a process of its own; otherwise in this process, and its jobs too, with nothing of the folder
+    imported before. `test_modules_beside_a_study_take_nobodys_place` and `test_on_a_terminal_it_asks` always start real ones."""
+
+    def here(*words: str) -> subprocess.CompletedProcess[str]:
+        from oldlight.cli import main
+
+        forget()
+        capsys.readouterr()
+        before = list(sys.path)
+        with monkeypatch.context() as patch, warnings.catch_warnings():
+            patch.setattr(sys, "argv", ["oldlight", *words])
+            patch.setattr(sys, "path", list(before))
+            patch.setattr(runner, "_engine", inline_engine)
+            with pytest.raises(SystemExit) as ended:
+                main()
+            assert sys.path in (before, [*before, str(mine)])  # at the end, where a job with code of its own was done
+        forget()
+        said = capsys.readouterr()
+        assert isinstance(ended.value.code, int)
+        return subprocess.CompletedProcess(words, ended.value.code, said.out, said.err)
+
+    return (lambda *words: oldlight(*words, cwd=mine, stdin=subprocess.DEVNULL)) if is_thorough() else here
 
 
 # -- the mark ----------------------------------------------------------------------------------------------------------
@@ -204,11 +239,11 @@ def test_unmarked_code_elsewhere_is_refused(mine: Path, tmp_path: Path, monkeypa
     assert mdp_of("ibis_elsewhere:plant") == ol.instances.forest()
 
 
-def test_the_command_line_says_what_is_not_marked(mine: Path) -> None:
-    done = oldlight("gap", "ibis:unmarked", "-c", "constant:1", cwd=mine)
+def test_the_command_line_says_what_is_not_marked(mine: Path, command: Any) -> None:
+    done = command("gap", "ibis:unmarked", "-c", "constant:1")
     assert done.returncode == 0, done.stderr
     assert "Warning: ibis:unmarked is not marked: put @oldlight.registered" in done.stderr
-    done = oldlight("gap", "subprocess:getoutput", cwd=mine)
+    done = command("gap", "subprocess:getoutput")
     assert done.returncode == 2
     assert "subprocess:getoutput may not be named" in done.stderr
 
@@ -229,8 +264,10 @@ def test_what_is_installed_comes_first(mine: Path, tmp_path: Path, monkeypatch: 
     assert not Path("imported").exists()
 
 
-@pytest.mark.parametrize("code", [False, True], ids=["no code", "code"])
-@pytest.mark.parametrize("how", ["console", "-m"])
+HOW = [("console", False), ("-m", True), ("console", True), ("-m", False)]
+
+
+@pytest.mark.parametrize(("how", "code"), HOW if is_thorough() else HOW[:2])
 def test_modules_beside_a_study_take_nobodys_place(code: bool, how: str, mine: Path) -> None:
     """pyarrow.py and pickle.py beside the study, which is also the current folder: neither the command nor its workers import them.
     Without code of its own nothing of the folder is imported at all, not even what is not installed."""
@@ -327,27 +364,28 @@ def test_with_its_code_it_is_the_whole_study(mine: Path) -> None:
     assert study.with_code() is study
 
 
-def test_dry_run_status_and_report_import_nothing(mine: Path) -> None:
-    done = oldlight("run", "study.toml", "--dry-run", cwd=mine)
+def test_dry_run_status_and_report_import_nothing(mine: Path, command: Any) -> None:
+    done = command("run", "study.toml", "--dry-run")
     assert done.returncode == 0, done.stderr
     assert "1 jobs without those of its own code" in done.stderr
     assert "not checked: ibis:one" in done.stderr
     assert not Path("imported").exists()
-    assert run_study(load_study("study.toml"), "runs", workers=1, progress=False).complete
+    assert command("run", "study.toml", "--trust", "--workers", "1", "--out", "runs").returncode == 0
+    assert status("runs").complete
     Path("imported").unlink()
     for words in (("status", "runs"), ("report", "runs")):
-        done = oldlight(*words, cwd=mine)
+        done = command(*words)
         assert done.returncode == 0, done.stderr
         assert "not checked: ibis:one" in done.stderr
     assert not Path("imported").exists()
     assert status("runs").code == ("ibis:one",)
 
 
-def test_a_dry_run_does_not_run_a_command(mine: Path) -> None:
+def test_a_dry_run_does_not_run_a_command(mine: Path, command: Any) -> None:
     (mine / "s.toml").write_text(
         'name = "s"\ninstances = [{name = "subprocess:getoutput", cmd = "touch called"}]\ntasks = ["gap"]\n'
     )
-    done = oldlight("run", "s.toml", "--dry-run", cwd=mine)
+    done = command("run", "s.toml", "--dry-run")
     assert done.returncode == 2
     assert "instances[0]: subprocess:getoutput may not be named" in done.stderr
     assert not Path("called").exists()
@@ -356,26 +394,26 @@ def test_a_dry_run_does_not_run_a_command(mine: Path) -> None:
 # -- trust -------------------------------------------------------------------------------------------------------------
 
 
-def test_a_folder_is_trusted_once(mine: Path) -> None:
-    done = oldlight("run", "study.toml", "--workers", "1", cwd=mine, stdin=subprocess.DEVNULL)
+def test_a_folder_is_trusted_once(mine: Path, command: Any) -> None:
+    done = command("run", "study.toml", "--workers", "1")
     assert done.returncode == 2
     assert f"ibis:one  ({mine / 'ibis.py'})" in done.stderr
     assert "has not been trusted yet" in done.stderr
     assert "give --trust" in done.stderr
     assert not Path("imported").exists()
     assert not is_trusted(mine)
-    assert oldlight("run", "study.toml", "--workers", "1", "--trust", cwd=mine).returncode == 0
+    assert command("run", "study.toml", "--workers", "1", "--trust").returncode == 0
     assert is_trusted(mine)
     assert json.loads(trust_file().read_text()) == {"format": 1, "folders": [str(mine)]}
     (mine / "runs" / "study" / "study.json").unlink()
-    assert oldlight("run", "study.toml", "--workers", "1", cwd=mine, stdin=subprocess.DEVNULL).returncode == 0
+    assert command("run", "study.toml", "--workers", "1").returncode == 0
 
 
-def test_a_study_without_code_needs_no_trust(mine: Path) -> None:
+def test_a_study_without_code_needs_no_trust(mine: Path, command: Any) -> None:
     ours = Path(__file__).parents[2] / "docs" / "studies" / "deep.toml"
     assert load_study(ours, import_code=False).code == ()
     (mine / "plain.toml").write_text('name = "s"\ninstances = ["forest"]\ntasks = ["gap"]\n')
-    done = oldlight("run", "plain.toml", "--workers", "1", cwd=mine, stdin=subprocess.DEVNULL)
+    done = command("run", "plain.toml", "--workers", "1")
     assert done.returncode == 0, done.stderr
     assert not trust_file().exists()
 
@@ -413,14 +451,14 @@ def test_a_damaged_list_stops_nobody(text: str | bytes, mine: Path) -> None:
     assert is_trusted(mine)
 
 
-def test_a_list_that_cannot_be_written_stops_nobody(mine: Path) -> None:
+def test_a_list_that_cannot_be_written_stops_nobody(mine: Path, command: Any) -> None:
     trust_file().parents[1].write_text("a file where the folder should be")
     with (
         pytest.warns(UserWarning, match=r"trusted\.json could not be written .* trusted all the same"),
         pytest.warns(UserWarning, match="cannot be read"),
     ):
         remember(mine)
-    done = oldlight("run", "study.toml", "--workers", "1", "--trust", cwd=mine)
+    done = command("run", "study.toml", "--workers", "1", "--trust")
     assert done.returncode == 0, done.stderr
 
 
@@ -441,15 +479,15 @@ def test_the_list_is_the_users(mine: Path, tmp_path: Path, monkeypatch: pytest.M
     assert is_trusted(mine)
 
 
-def test_help_says_what_guards_against_what(mine: Path) -> None:
-    text = re.sub(r"[\s│]+", " ", oldlight("run", "--help", cwd=mine).stdout)
+def test_help_says_what_guards_against_what(mine: Path, command: Any) -> None:
+    text = re.sub(r"[\s│]+", " ", command("run", "--help").stdout)
     assert "The mark guards against accidents" in text
     assert "--trust guards against strangers" in text
 
 
-def test_names_on_the_terminal_move_no_cursor(mine: Path) -> None:
+def test_names_on_the_terminal_move_no_cursor(mine: Path, command: Any) -> None:
     (mine / "s.toml").write_text('name = "s"\ninstances = ["env:ibis:\\u001b[2J-v0"]\ntasks = ["ibis:one"]\n')
-    done = oldlight("run", "s.toml", "--dry-run", cwd=mine)
+    done = command("run", "s.toml", "--dry-run")
     assert "not checked: ibis:\\x1b[2J-v0" in done.stderr
     assert "\x1b[2J" not in done.stderr
 

@@ -3,10 +3,7 @@
 from __future__ import annotations
 
 import multiprocessing
-import os
-import signal
 import time
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -18,51 +15,9 @@ from oldlight.learners import DelayedUCBVI, learn_seeds
 from oldlight.machine import thread_count
 from oldlight.studies.work import keep_to_one_thread
 from oldlight.workers import Pool
+from worker_jobs import do
 
-DROPPED = "import os, signal\ntry:\n    os.kill(os.getpid(), signal.SIGINT)\n    for _ in range(1000): pass\nexcept BaseException: pass"
 PROBLEM = ol.ImpairedMDP(ol.instances.sensing_chain(0.8, horizon=4), ol.ConstantDelay(1))
-
-
-def do(job: tuple[str, Any], report: Callable[[Any], None]) -> Any:
-    """What the tests ask of a worker."""
-    kind, what = job
-    if kind == "square":
-        report(what)
-        return what * what
-    if kind == "raise":
-        raise ol.TooLarge(what)
-    if kind == "odd":
-        raise Odd(1, 2)
-    if kind == "threads":
-        return [thread_count(), *(os.environ.get(name) for name in what)]
-    if kind == "die":
-        os.kill(os.getpid(), signal.SIGKILL)
-    if kind == "wait":
-        Path(what).touch()
-        try:
-            time.sleep(60)
-        except KeyboardInterrupt:
-            time.sleep(1.5)  # the SIGINTs that follow are not heard
-            return "put down"
-    if kind == "dropped":  # as while numba reads a random generator: whatever is raised there is dropped
-        exec(DROPPED, {"__name__": "ctypes"})
-        try:
-            report(what)
-            time.sleep(60)
-        except KeyboardInterrupt:
-            return "heard again"
-    if kind == "deaf":
-        signal.signal(signal.SIGINT, signal.SIG_IGN)
-        Path(what).touch()
-        time.sleep(60)
-    return None
-
-
-class Odd(Exception):
-    """Cannot be made again from what it holds."""
-
-    def __init__(self, one: int, two: int) -> None:
-        super().__init__(f"{one} and {two}")
 
 
 def test_results_reports_errors_and_deaths() -> None:
@@ -76,7 +31,7 @@ def test_results_reports_errors_and_deaths() -> None:
     assert [kind for kind, _ in told[1]] == ["started", "failed"]
     error = told[1][1][1]
     assert (type(error), str(error)) == (ol.TooLarge, "too much")
-    assert "test_workers.py" in error.__notes__[0]
+    assert "worker_jobs.py" in error.__notes__[0]
     assert told[2][1] == ("died", "the worker process was killed by signal 9 (SIGKILL); was it out of memory?")
     assert repr(told[3][1][1]) == "RuntimeError('Odd: 1 and 2')"
     assert multiprocessing.active_children() == []

@@ -5,17 +5,20 @@ from __future__ import annotations
 import dataclasses
 
 import numpy as np
+import pytest
 
 import oldlight as ol
 from oldlight.testbed import relay_of, run_testbed
 from oldlight.testbed.wire import Recorded
 from oldlight.traces import Trace
+from thread_workers import in_threads
 
 NAN = float("nan")
 
 
-def test_a_recording_as_it_came_has_a_verdict() -> None:
+def test_a_recording_as_it_came_has_a_verdict(monkeypatch: pytest.MonkeyPatch) -> None:
     """Packets of 20 ms, one in five lost, silently: the prediction holds on the recording, and one of a better link does not."""
+    in_threads(monkeypatch)
     rng = np.random.default_rng(0)
     trace = Trace(np.where(rng.random(3000) < 0.2, NAN, 20.0), sent_ms=20.0 * np.arange(3000), source="link.csv")
     mdp = ol.instances.sensing_chain(0.9, n_states=6)
@@ -32,8 +35,9 @@ def test_a_recording_as_it_came_has_a_verdict() -> None:
     assert "OUTSIDE the interval on the recording" in str(better)
 
 
-def test_an_age_chain_on_its_recording_over_udp() -> None:
+def test_an_age_chain_on_its_recording_over_udp(monkeypatch: pytest.MonkeyPatch) -> None:
     """A plan behind the counted age chain is told the age of the link at the start, and earns over UDP what the replay says."""
+    in_threads(monkeypatch)
     rng = np.random.default_rng(1)
     bad = ol.BurstyLoss(0.1, 0.3).lost(rng, 2000, 1)[:, 0]
     trace = Trace(np.where(bad, NAN, 10.0), sent_ms=20.0 * np.arange(2000), source="link.csv")

@@ -30,6 +30,8 @@ from oldlight.testbed.testbed import TestbedResult, _run, relay_of, run_testbed
 from oldlight.testbed.wire import PLANT, Delays, Port, Recorded, Setup, Stopped, Watchdog
 from oldlight.traces import Trace
 from repeats import is_thorough, repeats
+from thread_workers import in_threads
+from travelling import Fails, half, mostly_right
 
 NAN = float("nan")
 
@@ -92,7 +94,10 @@ LINKS = [*KINDS, "packets", "held", "late and lossy", "old messages"]
 
 
 @pytest.mark.parametrize("kind", LINKS if is_thorough() else ["warm", "loss", "late and lossy", "old messages"])
-def test_the_return_is_what_evaluate_predicts(kind: str) -> None:
+def test_the_return_is_what_evaluate_predicts(kind: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Late and lossy in processes; the others too if thorough, otherwise in threads."""
+    if kind != "late and lossy":
+        in_threads(monkeypatch)
     problem = problem_of(kind)
     policy = ol.solve(problem).policy
     n = repeats(80, 250)
@@ -185,8 +190,9 @@ def test_strangers_and_noise_are_not_heard() -> None:
     port.close()
 
 
-def test_a_recorded_trace() -> None:
+def test_a_recorded_trace(monkeypatch: pytest.MonkeyPatch) -> None:
     """45 ms on a 20 ms tick, one in five lost, as recorded: planned from the fit, played from the recording."""
+    in_threads(monkeypatch)
     rng = np.random.default_rng(0)
     trace = Trace(np.where(rng.random(4000) < 0.2, NAN, 45.0), sent_ms=20.0 * np.arange(4000), source="link.csv")
     channel = trace.channel()
@@ -240,8 +246,10 @@ def test_delays_follow_the_law_of_the_channel() -> None:
 
 
 @pytest.mark.parametrize("kind", ["late, lossy, actions late", "old messages"])
-def test_by_the_wall_clock(kind: str) -> None:
+def test_by_the_wall_clock(kind: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """Where this machine keeps to the ticks the returns are those of lock-step, episode by episode."""
+    if kind == "old messages":
+        in_threads(monkeypatch)
     problem = problem_of(kind)
     setup = setup_for(problem, 15)
     result = run_testbed(problem, ol.solve(problem).policy, episodes=15, seed=5, period_ms=12)
@@ -254,7 +262,8 @@ def test_by_the_wall_clock(kind: str) -> None:
     assert "a tick every 12 ms" in str(result)
 
 
-def test_a_warm_start_by_the_wall_clock() -> None:
+def test_a_warm_start_by_the_wall_clock(monkeypatch: pytest.MonkeyPatch) -> None:
+    in_threads(monkeypatch)
     problem = problem_of("warm")
     result = run_testbed(problem, ol.solve(problem).policy, episodes=8, seed=5, period_ms=12)
     differ = int((np.abs(result.returns - without_a_network(setup_for(problem, 8))) > 1e-12).sum())
@@ -273,20 +282,12 @@ def test_it_is_bounded_in_time() -> None:
     assert multiprocessing.active_children() == []
 
 
-def test_it_is_bounded_in_tries() -> None:
+def test_it_is_bounded_in_tries(monkeypatch: pytest.MonkeyPatch) -> None:
+    in_threads(monkeypatch)
     problem = problem_of("loss")
     with pytest.raises(TimeoutError, match="the testbed's plant: no action for tick 0 of episode 0 after 0 tries"):
         _run(setup_for(problem, 5, tries=0))
     assert multiprocessing.active_children() == []
-
-
-class Fails:
-    """A policy that fails where it is used, not where it is made."""
-
-    def probabilities(self, info: ol.Information) -> Any:
-        if multiprocessing.parent_process() is not None:
-            raise RuntimeError("no idea")
-        return [1.0, 0.0]
 
 
 def test_what_fails_in_a_process_is_raised_here() -> None:
@@ -294,14 +295,6 @@ def test_what_fails_in_a_process_is_raised_here() -> None:
     with pytest.raises(RuntimeError, match="the testbed's controller failed: RuntimeError: no idea"):
         run_testbed(problem, Fails(), episodes=5)
     assert multiprocessing.active_children() == []
-
-
-def mostly_right(info: ol.Information) -> Any:
-    return [0.25, 0.75]
-
-
-def half(weight: float, info: ol.Information) -> Any:
-    return [weight, 1 - weight]
 
 
 def test_a_function_of_a_module_travels() -> None:
@@ -320,7 +313,8 @@ def test_a_function_of_a_module_travels() -> None:
         assert [again.act() for _ in range(5)] == [same.act() for _ in range(5)]
 
 
-def test_a_fit_says_how_long_the_ticks_of_a_recording_are() -> None:
+def test_a_fit_says_how_long_the_ticks_of_a_recording_are(monkeypatch: pytest.MonkeyPatch) -> None:
+    in_threads(monkeypatch)
     problem = ol.ImpairedMDP(random_mdp(np.random.default_rng(0), 2, 2, 4), ol.ConstantDelay(1))
     trace = Trace([15.0] * 40, sent_ms=20.0 * np.arange(40), source="link.csv")
     for period, ticks in [(20, 1), (10, 2), (5, 3)]:
@@ -455,6 +449,7 @@ def test_the_result_reads_well() -> None:
 
 
 def test_the_page_runs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
+    in_threads(monkeypatch)
     page = (Path(__file__).parents[2] / "docs" / "controller.md").read_text(encoding="utf-8")
     monkeypatch.chdir(tmp_path)
     names: dict[str, Any] = {"__name__": "__main__"}

@@ -20,6 +20,7 @@ from oldlight.control import Controller
 from oldlight.testbed import run_testbed
 from oldlight.testbed.processes import IN_STEP, IN_TIME
 from oldlight.testbed.wire import CONTROLLER, PLANT, RELAY, Port, Setup, Stopped, Watchdog
+from thread_workers import in_threads
 
 MDP = ol.TabularMDP(np.full((2, 2, 2), 0.5), np.eye(2), horizon=4)
 PROBLEM = ol.ImpairedMDP(MDP, ol.ConstantDelay(1))
@@ -130,7 +131,9 @@ def ports_of(pid: int) -> set[int]:
 @pytest.mark.skipif(not sys.platform.startswith("linux"), reason="finds the ports of processes in /proc")
 def test_a_run_in_processes_is_not_ended_by_a_datagram() -> None:
     policy = ol.solve(PROBLEM).policy
-    calm = run_testbed(PROBLEM, policy, episodes=60, seed=3)
+    with pytest.MonkeyPatch.context() as patch:  # nobody is near: the same returns, in processes or in threads
+        in_threads(patch)
+        calm = run_testbed(PROBLEM, policy, episodes=60, seed=3)
     found: list[Any] = []
     thread = threading.Thread(target=lambda: found.append(run_testbed(PROBLEM, policy, episodes=60, seed=3)))
     thread.start()

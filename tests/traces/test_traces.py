@@ -30,7 +30,7 @@ def test_the_wifi_law() -> None:
     assert np.allclose(laws[:, :7], law.first, atol=1e-15)
     assert float(laws[9] @ np.arange(laws.shape[1])) == pytest.approx(1.8214, abs=1e-9)
     assert channel_of("wifi") == wifi()
-    problem = ol.ImpairedMDP(ol.instances.sensing_chain(0.8), wifi())
+    problem = ol.ImpairedMDP(ol.instances.sensing_chain(0.8, n_states=6, n_actions=3), wifi())
     by_delay = [ol.solve(ol.ImpairedMDP(problem.mdp, ol.ConstantDelay(d))).value for d in WIFI]
     best = ol.solve(problem, depth=3)
     assert (

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import re
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -38,16 +38,26 @@ def pytest_xdist_auto_num_workers() -> int:
     return (os.cpu_count() or 1) + 1
 
 
-def is_wanted(item: pytest.Item) -> bool:
-    """Of the pairs of two parameters that are marked `crossed` every second one, unless thorough."""
-    mark = item.get_closest_marker("crossed")
-    return mark is None or is_thorough() or sum(item.callspec.indices[name] for name in mark.args) % 2 == 0  # type: ignore[attr-defined]
+def without_half_of_the_pairs(items: Iterable[pytest.Item]) -> Iterator[pytest.Item]:
+    """Of the pairs of two parameters that are marked `crossed` every second one, so that each value of both is met. Values are numbered in the order in which
+    they come: pytest's own `callspec.indices` are those of the pairs since pytest 9."""
+    met: dict[tuple[Any, ...], list[Any]] = {}
+    for item in items:
+        mark, places = item.get_closest_marker("crossed"), 0
+        for name in () if mark is None else mark.args:
+            values, value = met.setdefault((item.path, item.originalname, name), []), item.callspec.params[name]  # type: ignore[attr-defined]
+            if not any(value is other for other in values):
+                values.append(value)
+            places += next(i for i, other in enumerate(values) if value is other)
+        if places % 2 == 0:
+            yield item
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     """Files that start processes are marked, so that they can be left out: pytest -m "not subprocess". Files with slow tests come first: what is
     left at the end, when one test process has nothing to do any more, is short."""
-    items[:] = filter(is_wanted, items)
+    if not is_thorough():
+        items[:] = without_half_of_the_pairs(items)
     starts = {
         path: bool(STARTS_PROCESSES.search(path.read_text(encoding="utf-8"))) for path in {item.path for item in items}
     }

@@ -14,6 +14,7 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Callable, Iterable
+from functools import cache
 from typing import Any, Protocol
 
 import numpy as np
@@ -43,11 +44,16 @@ def value(
     H, S, A = R.shape
     R = R.tolist()
 
+    @cache
+    def tick(h: int, g: Any) -> tuple[Outcome, ...]:
+        """The same for every history: asked of the link once."""
+        return tuple(link.tick(h, g))
+
     def best(h: int, weights: dict[Any, float], history: tuple[Any, ...], actions: tuple[int, ...]) -> float:
         """Weighted reward of the steps h..; weights of (states so far, link state) before the tick of time h."""
         parts: dict[Any, dict[Any, float]] = defaultdict(lambda: defaultdict(float))
         for (states, g), w in weights.items():
-            for p, g2, delivered, shown in link.tick(h, g):
+            for p, g2, delivered, shown in tick(h, g):
                 if w * p > 0:
                     seen = (tuple((i, states[i]) for i in delivered), shown)
                     parts[seen][states, g2] += w * p

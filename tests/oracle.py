@@ -60,10 +60,10 @@ Actions = tuple[int | None, ...]
 
 
 def _support(pmf: Any) -> list[tuple[int, float]]:
-    pmf = np.asarray(pmf, float)
-    assert (pmf >= 0).all(), "a negative probability"
-    assert abs(pmf.sum() - 1) < 1e-9, "probabilities that do not sum to one"
-    return [(k, float(p)) for k, p in enumerate(pmf) if p > 0]
+    chances: list[float] = np.asarray(pmf, float).tolist()  # a list: these are short, and asked for at every history
+    assert min(chances) >= 0, "a negative probability"
+    assert abs(sum(chances) - 1) < 1e-9, "probabilities that do not sum to one"
+    return [(k, p) for k, p in enumerate(chances) if p > 0]
 
 
 class _Process:

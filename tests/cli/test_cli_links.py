@@ -150,16 +150,18 @@ def test_uniform_late_actions_and_a_timeout(call: Call) -> None:
 def test_another_link_than_the_planned_one(call: Call, link: Path) -> None:
     found = played(call, "-c", "constant:1", "--link", "constant:0")
     assert (found["agrees"], found["link"], found["planned"]) == (None, "ConstantDelay(d=0)", "ConstantDelay(d=1)")
-    found = played(call, "-c", "constant:1", "--link", "trace:link.csv@40")
-    assert found["link"] == "link.csv at 40 ms a tick"
-    assert found["predicted"] == ol.solve(ol.ImpairedMDP(ol.instances.dichotomy(1), ol.ConstantDelay(1))).value
-    code, out, _ = call("testbed", "dichotomy:1", "-n", "5", "-c", "constant:1", "--link", "trace:link.csv")
+    arguments = ("testbed", "dichotomy:1", "-n", "5", "-c", "constant:1", "--link", "trace:link.csv")
+    code, out, _ = call(*arguments, "--json", "all.json")
     assert code == 0
+    found = json.loads(Path("all.json").read_text())
+    assert (found["agrees"], found["link"]) == (None, "link.csv at 20 ms a tick")
+    assert found["predicted"] == ol.solve(ol.ImpairedMDP(ol.instances.dichotomy(1), ol.ConstantDelay(1))).value
     assert "behind link.csv at 20 ms a tick\n" in out
     assert "predicted  1 (exact) behind the planned link, ConstantDelay(d=1)\n" in out
     assert "interval" not in out
     found = played(call, "-c", "constant:1", "--link", "trace:link.csv@40", "--as-it-came")
     assert found["recording"]["period_ms"] == 40
+    assert found["link"] == "link.csv at 40 ms a tick"
     assert found["agrees"] in (True, False)
 
 

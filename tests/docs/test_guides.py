@@ -26,8 +26,9 @@ SAID = {
 }
 
 
-SHORTER = {  # in `make test`: the same with fewer episodes
+SHORTER = {  # in `make test`: the same with fewer episodes, and with one process at work, as tests/studies has more of them
     "researcher.toml": ("seeds = 3\nepisodes = 400\nevery = 40", "seeds = 2\nepisodes = 40\nevery = 4"),
+    "researcher.py": ('run_study(study, out / "runs")', 'run_study(study, out / "runs", workers=1)'),
     "engineer.py": ("episodes=400", "episodes=60"),
 }
 

@@ -11,7 +11,7 @@ import json
 import pkgutil
 import re
 from collections.abc import Callable, Iterator
-from functools import cache
+from functools import cache, partial
 from importlib import import_module
 from pathlib import Path
 from types import FunctionType
@@ -21,6 +21,7 @@ import numpy as np
 import pytest
 
 import oldlight as ol
+from repeats import is_thorough
 
 PACKAGES = (
     "planning",
@@ -199,7 +200,10 @@ def marked(name: str) -> Any:
 
 
 @pytest.mark.parametrize("name", [marked(name) for name in documented_modules()])
-def test_examples(name: str) -> None:
+def test_examples(name: str, request: pytest.FixtureRequest) -> None:
+    """Those of studies do their jobs in this process, but for those of the runner, and for all if thorough."""
+    if name.startswith("oldlight.studies") and name != "oldlight.studies.runner" and not is_thorough():
+        request.getfixturevalue("inline")
     if name.startswith("oldlight.deep"):
         pytest.importorskip("stable_baselines3")
     module = import_module(name)
@@ -240,6 +244,9 @@ MADE: dict[str, Callable[[], Any]] = {
     "Replay": lambda: ol.replay(LATE, ol.solve(LATE).policy, RECORDING, episodes=50),
     "Comparison": lambda: ol.traces.compare_models(RECORDING, MDP, models=["packets"], episodes=50),
 }
+made = cache(lambda name: MADE[name]())  # each result once, for all tests that only look at it
+
+
 TABLES = {
     "Solution": "value ",
     "Gap": "gap ",
@@ -259,7 +266,7 @@ TABLES = {
 def test_results_are_drawn_and_written_as_plain_data(name: str) -> None:
     from matplotlib.figure import Figure
 
-    result = MADE[name]()
+    result = made(name)
     axes = Figure().subplots()
     assert result.plot(axes) is axes
     assert axes.has_data()
@@ -283,7 +290,7 @@ OBJECTS: list[Callable[[], Any]] = [
     lambda: RECORDING.fit(20),
     lambda: ol.BeliefPolicy(SMALL, max),
     lambda: ol.ImpairedMDP(SMALL.mdp, ol.PacketChannel([0.5, 0.5])).automaton,
-    *(MADE[name] for name in MADE),
+    *(partial(made, name) for name in MADE),
 ]
 
 
@@ -301,10 +308,10 @@ def test_all_results_are_tried() -> None:
 
 @pytest.mark.parametrize("name", TABLES)
 def test_print_shows_a_small_table(name: str) -> None:
-    shown = str(MADE[name]())
+    shown = str(made(name))
     assert TABLES[name] in shown
     assert len(shown.splitlines()) > 3
-    assert "\n" not in repr(MADE[name]())
+    assert "\n" not in repr(made(name))
 
 
 @pytest.mark.parametrize(
@@ -313,6 +320,6 @@ def test_print_shows_a_small_table(name: str) -> None:
 )
 def test_old_names_of_results_warn(old: str, new: str) -> None:
     kind, _, name = old.partition(".")
-    result = MADE[kind]()
+    result = made(kind)
     with pytest.warns(DeprecationWarning, match=f"{old} is now {kind}.{new}"):
         assert np.array_equal(getattr(result, name), getattr(result, new))

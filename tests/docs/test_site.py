@@ -85,11 +85,9 @@ def address(site: Path) -> Iterator[str]:
 
 
 KINDS = [
-    "index",
-    "benchmarks",
-    "concepts/mathematics",
-    "envs",
-    "errors",
+    "index",  # a picture, a table, code
+    "concepts/mathematics",  # formulas
+    "errors",  # many wide tables
     "guides/engineer",
     "api/learners",
     "explorer/sensing_chain",

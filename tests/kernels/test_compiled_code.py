@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
+import json
 import os
 import shutil
 import subprocess
 import sys
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
 
 from oldlight.kernels.cache import STAMP, CheckedFiles
+from repeats import is_thorough
 
 KERNELS = Path(__file__).parents[2] / "src" / "oldlight" / "kernels"
 CALLED = "from oldlight.kernels.cache import compiled\n\n\n@compiled\ndef called(x):\n    return x + {number}\n"
@@ -37,16 +40,70 @@ def package(tmp_path: Path) -> Path:
     return kernels
 
 
-def run(package: Path, script: str, **where: str) -> tuple[list[str], str]:
+def in_a_new_process(package: Path, script: str, **where: str) -> tuple[list[str], str]:
     """The words that a new process prints, and its warnings."""
-    keep = {key: value for key, value in os.environ.items() if not key.startswith("NUMBA")}
-    environment = keep | {"PYTHONPATH": str(package.parents[1]), **where}
+    environment = surroundings(package) | where
     done = subprocess.run([sys.executable, "-c", script], env=environment, capture_output=True, text=True)
     assert done.returncode == 0, done.stderr
     return done.stdout.split(), done.stderr
 
 
-def test_a_caller_notices_that_a_called_kernel_has_changed(package: Path) -> None:
+def surroundings(package: Path) -> dict[str, str]:
+    keep = {key: value for key, value in os.environ.items() if not key.startswith("NUMBA")}
+    return keep | {"PYTHONPATH": str(package.parents[1])}
+
+
+TWINS = """
+import gc, json, os, sys, threading
+import numba
+numba.njit(lambda x: x + 1)(1.0)  # imports all that compiling needs: two thirds of what such a process does
+gc.freeze()
+for line in sys.stdin:
+    asked, out, err = json.loads(line), os.pipe(), os.pipe()
+    twin = os.fork()
+    if not twin:
+        break
+    os.close(out[1]), os.close(err[1])
+    said = {}
+    other = threading.Thread(target=lambda: said.update(err=open(err[0]).read()))
+    other.start()
+    said["out"] = open(out[0]).read()
+    other.join()
+    said["code"] = os.waitstatus_to_exitcode(os.waitpid(twin, 0)[1])
+    print(json.dumps(said), flush=True)
+else:
+    sys.exit()
+os.dup2(out[1], 1), os.dup2(err[1], 2), os.close(out[0]), os.close(err[0]), os.close(out[1]), os.close(err[1])
+os.environ.clear()
+os.environ.update(asked["environment"])
+numba.config.reload_config()
+sys.path.insert(0, os.environ["PYTHONPATH"])
+assert not any(name.startswith("oldlight") for name in sys.modules)
+exec(compile(asked["script"], "<script>", "exec"), {"__name__": "__main__"})
+"""
+Run = Callable[..., tuple[list[str], str]]
+
+
+@pytest.fixture(scope="module")
+def run() -> Iterator[Run]:
+    """`in_a_new_process`, for what need not import numba itself: each process is the twin of one that has imported numba and nothing of ours."""
+    parent = subprocess.Popen([sys.executable, "-c", TWINS], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
+    assert parent.stdin is not None
+    assert parent.stdout is not None
+
+    def in_a_twin(package: Path, script: str, **where: str) -> tuple[list[str], str]:
+        parent.stdin.write(json.dumps({"script": script, "environment": surroundings(package) | where}) + "\n")
+        parent.stdin.flush()
+        said = json.loads(parent.stdout.readline())
+        assert said["code"] == 0, said["err"]
+        return said["out"].split(), said["err"]
+
+    yield in_a_twin
+    parent.stdin.close()
+    parent.wait(60)
+
+
+def test_a_caller_notices_that_a_called_kernel_has_changed(package: Path, run: Run) -> None:
     assert run(package, RUN)[0][:2] == ["2.0", "0"]
     value, hits, folder = run(package, RUN)[0]
     assert (value, hits) == ("2.0", "1")  # the second process compiles nothing
@@ -56,7 +113,7 @@ def test_a_caller_notices_that_a_called_kernel_has_changed(package: Path) -> Non
     assert run(package, RUN)[0][:2] == ["6.0", "1"]
 
 
-def test_damaged_files_in_a_folder_of_ones_own_are_compiled_again(package: Path, tmp_path: Path) -> None:
+def test_damaged_files_in_a_folder_of_ones_own_are_compiled_again(package: Path, run: Run, tmp_path: Path) -> None:
     """From one process to the next, as after a disk that was full: neither an exception nor the damaged code."""
     kept = tmp_path / "kept"
     value, hits, folder = run(package, RUN, NUMBA_CACHE_DIR=str(kept))[0]
@@ -70,7 +127,7 @@ def test_damaged_files_in_a_folder_of_ones_own_are_compiled_again(package: Path,
     assert run(package, RUN, NUMBA_CACHE_DIR=str(kept))[0][:2] == ["2.0", "1"]  # what was written again is used again
 
 
-def test_without_a_folder_to_write_it_runs_and_says_once_what_to_set(package: Path, tmp_path: Path) -> None:
+def test_without_a_folder_to_write_it_runs_and_says_once_what_to_set(package: Path, run: Run, tmp_path: Path) -> None:
     nowhere = tmp_path / "a file"
     nowhere.touch()
     (package / "__pycache__").touch()  # a file: no folder of this name can be made, even by root
@@ -126,7 +183,7 @@ print(caller(1.0), caller(1))
 """
 
 
-def test_on_a_full_disk_it_runs_and_says_so_once(package: Path) -> None:
+def test_on_a_full_disk_it_runs_and_says_so_once(package: Path, run: Run) -> None:
     """As a full disk answers: files can be made, but nothing can be written into them."""
     found, said = run(package, FULL)
     assert found == ["2.0", "2"]
@@ -169,8 +226,8 @@ main()
 """
 
 
-def test_ctrl_c_while_compiling_is_heard_and_leaves_a_process_that_can_go_on(package: Path) -> None:
-    assert run(package, CTRL_C + TWICE) == (["interrupted", "2.0"], "")
+def test_ctrl_c_while_compiling_is_heard_and_leaves_a_process_that_can_go_on(package: Path, run: Run) -> None:
+    assert in_a_new_process(package, CTRL_C + TWICE) == (["interrupted", "2.0"], "")
     assert run(package, RUN)[0][:2] == ["2.0", "1"]  # and what was compiled is kept
 
 
@@ -181,7 +238,7 @@ def test_ctrl_c_ends_a_command_that_compiles(tmp_path: Path) -> None:
     assert (done.returncode, done.stderr) == (130, "Interrupted.\n")
 
 
-def test_code_of_ones_own_that_is_being_compiled_may_call_a_loop(package: Path) -> None:
+def test_code_of_ones_own_that_is_being_compiled_may_call_a_loop(package: Path, run: Run) -> None:
     """The main thread then has the compiler's lock: another thread would wait for it for ever."""
     mine = (
         "import numba\nfrom oldlight.kernels.caller import caller\n\n@numba.njit\ndef mine(x):\n    return caller(x)\n"
@@ -190,25 +247,27 @@ def test_code_of_ones_own_that_is_being_compiled_may_call_a_loop(package: Path) 
     assert run(package, "from oldlight.kernels.mine import mine\nprint(mine(1.0))")[0] == ["2.0"]
 
 
-def test_loading_imports_nothing_that_only_compiling_needs_and_compiling_still_works(package: Path) -> None:
+def test_loading_imports_nothing_that_only_compiling_needs_and_compiling_still_works(package: Path, run: Run) -> None:
     """A loop that makes, slices and reshapes arrays, from disk: numba's functions of arrays stay where they are; it raises what it should, and code of
-    one's own is compiled afterwards."""
+    one's own is compiled afterwards. If thorough it also writes a slice at once, which takes numba five seconds to compile."""
+    write = "made[1:3] = x[:2]" if is_thorough() else "part = x[:2]\n    made[1], made[2] = part[0], part[1]"
     (package / "caller.py").write_text(
         "import numpy as np\nfrom oldlight.kernels.cache import compiled\n\n\n@compiled\ndef caller(pair, n):\n"
-        "    x, y = pair\n    made = np.zeros(n)\n    made[1:3] = x[:2]\n    return made.reshape(2, n // 2) * y\n",
+        f"    x, y = pair\n    made = np.zeros(n)\n    {write}\n    return made.reshape(2, n // 2) * y\n",
         encoding="utf-8",
     )
-    script = (
+    first = (
         "import sys\nimport numpy as np\nfrom oldlight.kernels.caller import caller\n"
         "print(caller((np.arange(1.0, 4.0), np.ones(3)), 6).ravel().tolist(), sum(caller.stats.cache_hits.values()))\n"
+    )
+    second = first + (
         "print([name for name in ('numpy.ma', 'numba.np.arrayobj', 'numba.np.linalg', 'scipy.linalg') if name in sys.modules])\n"
         "try:\n    caller((np.arange(1.0, 4.0), np.ones(3)), 7)\nexcept ValueError as error:\n    print('refused')\n"
         "import numba\nprint(numba.njit(lambda x: x[::-1].sum())(np.arange(4.0)))\n"
     )
-    first, second = (run(package, script)[0] for _ in range(2))
     values = ["[0.0,", "1.0,", "2.0,", "0.0,", "0.0,", "0.0]"]
-    assert first[:7] == [*values, "0"]
-    assert second == [*values, "1", "[]", "refused", "6.0"]
+    assert run(package, first)[0] == [*values, "0"]
+    assert in_a_new_process(package, second)[0] == [*values, "1", "[]", "refused", "6.0"]
 
 
 def test_the_kind_of_an_argument_is_that_of_numba() -> None:
@@ -234,7 +293,7 @@ def test_every_kernel_is_compiled_by_the_one_decorator() -> None:
             assert "njit" not in path.read_text(encoding="utf-8"), path.name
 
 
-def test_a_function_that_borrows_arrays_may_not_return_one(package: Path) -> None:
+def test_a_function_that_borrows_arrays_may_not_return_one(package: Path, run: Run) -> None:
     """It counts no references, so its caller would free what it never owned: refused when it is compiled."""
     (package / "caller.py").write_text(
         "from oldlight.kernels.cache import borrowing, compiled\n\n\n@borrowing\ndef _first(x):\n    return x[0]\n\n\n"

@@ -18,6 +18,7 @@ from oldlight.learners.augmented_ucbvi import AugmentedUCBVI
 from oldlight.learners.base import Episode
 from oldlight.learners.memoryless import MemorylessQLearning, MemorylessUCBVI
 from oldlight.model.information import Information
+from repeats import repeats
 
 AUGMENTED = [AugmentedUCBVI, AugmentedQLearning]
 
@@ -160,7 +161,7 @@ def best_without_memory(H: int) -> float:
 
 def test_memoryless_learners_stay_below_the_best_where_memory_matters() -> None:
     """Whoever sees the last state but not what was done since cannot know whether to flip."""
-    H = 6
+    H, n = 6, repeats(300, 600)
     problem, without = blinking(H), best_without_memory(H)
     best = ol.solve(problem).value
     # s_0 follows from what is known of the past; half of the time it is 1 and costs a step
@@ -170,10 +171,10 @@ def test_memoryless_learners_stay_below_the_best_where_memory_matters() -> None:
         MemorylessUCBVI(0.01), MemorylessUCBVI(0.01, pooled=True), MemorylessUCBVI(0.01, aligned=True),
         MemorylessQLearning(0.003), MemorylessQLearning(0.003, pooled=True), MemorylessQLearning(0.003, aligned=True),
     ):  # fmt: skip
-        run = learn(problem, learner, 600, seed=1, best=best)
+        run = learn(problem, learner, n, seed=1, best=best)
         assert run.values.max() <= without + 1e-12
     for other in (AugmentedUCBVI(0.01), AugmentedQLearning(0.003)):
-        assert learn(problem, other, 600, seed=1, best=best).shortfalls[-100:].mean() < 0.05
+        assert learn(problem, other, n, seed=1, best=best).shortfalls[-100:].mean() < 0.05
 
 
 @pytest.mark.parametrize("aligned", [False, True])
@@ -197,7 +198,7 @@ def test_without_delay_all_ucbvi_are_one(aligned: bool, pooled: bool) -> None:
 @pytest.mark.parametrize("aligned", [False, True])
 def test_memoryless_learners_run_under_loss(make: Any, aligned: bool) -> None:
     problem = ol.ImpairedMDP(process(12, 3, 2, 4), ol.Loss(seen=0.7))
-    run = learn(problem, make(0.01, aligned=aligned), 400, seed=1)
+    run = learn(problem, make(0.01, aligned=aligned), repeats(200, 400), seed=1)
     assert run.shortfalls[-50:].mean() < 0.5 * run.shortfalls[:20].mean()
     assert run.shortfalls.min() >= -1e-9
 

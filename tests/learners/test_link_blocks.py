@@ -71,6 +71,7 @@ def assert_same(one: LearningRun, other: LearningRun) -> None:
         assert (a is None and b is None) or np.array_equal(a, b, equal_nan=True), column
 
 
+@pytest.mark.crossed("name", "options")
 @pytest.mark.parametrize("options", OPTIONS)
 @pytest.mark.parametrize("name", PROBLEMS)
 def test_blocks_and_single_episodes_give_the_same_numbers(name: str, options: str) -> None:
@@ -88,6 +89,7 @@ def test_blocks_and_single_episodes_give_the_same_numbers(name: str, options: st
         assert learners[0].counts.split.any()  # the test spoke within a block
 
 
+@pytest.mark.crossed("name", "options")
 @pytest.mark.parametrize("options", OPTIONS)
 @pytest.mark.parametrize("name", PROBLEMS)
 def test_the_plan_is_that_of_solve_for_the_process_that_was_made(name: str, options: str) -> None:

@@ -15,7 +15,7 @@ import oldlight as ol
 from oldlight.learners.run_memory import run_bytes
 from oldlight.planning import evaluation
 from oldlight.simulation.simulated_bytes import simulated_bytes
-from repeats import repeats
+from repeats import is_thorough, repeats
 
 LEARNERS = ["DelayedUCBVI", "PosteriorSampling", "AugmentedUCBVI", "AugmentedQLearning", "MemorylessQLearning"]
 LEARNERS += ["MemorylessUCBVI", "LinkLearner"]
@@ -87,7 +87,7 @@ def test_what_is_too_large_is_refused_before_anything_is_made() -> None:
 
 def test_a_policy_that_would_be_asked_too_often_is_sampled_with_fewer_episodes(monkeypatch: pytest.MonkeyPatch) -> None:
     assert evaluation.QUESTIONS == 250_000
-    monkeypatch.setattr(evaluation, "QUESTIONS", repeats(75_000, 250_000))
+    monkeypatch.setattr(evaluation, "QUESTIONS", repeats(66_000, 250_000))
     mdp = ol.instances.sensing_chain(0.8, n_states=4, n_actions=2, horizon=60)
     problem = ol.ImpairedMDP(mdp, ol.ConstantDelay(30), start="warm")
     right = ol.FunctionPolicy(lambda info: 0, 2)
@@ -97,16 +97,17 @@ def test_a_policy_that_would_be_asked_too_often_is_sampled_with_fewer_episodes(m
     assert abs(found.value - exact) < 4 * found.half_width / 1.96
 
 
+ALTERNATING = (60, 10) if is_thorough() else (80, 4)  # a third of the work, and the tables are as much of what is held
 LOSSY: list[
-    tuple[str, dict[str, Any], str, int]
-] = [  # the learner, its options, the link, and states enough for its tables to be most of what is held
-    ("PosteriorSampling", {}, "loss:0.02", 70),
-    ("OptimisticPlanning", {}, "loss:0.02", 80),
-    ("OptimisticPlanning", {"oracle": "alternating"}, "loss:0.02", 60),
-    ("LossUCBVI", {}, "loss:0.2", 8000),
-    ("LinkLearner", {}, "loss:0.1", 100),
-    ("LinkLearner", {}, "packets:0=.8,1=.2+loss:0.1", 100),
-    ("LinkLearner", {}, "constant:1+loss:0.1", 100),
+    tuple[str, dict[str, Any], str, int, int]
+] = [  # the learner, its options, the link, states enough for its tables to be most of what is held, and steps
+    ("PosteriorSampling", {}, "loss:0.02", 70, 10),
+    ("OptimisticPlanning", {}, "loss:0.02", 80, 10),
+    ("OptimisticPlanning", {"oracle": "alternating"}, "loss:0.02", *ALTERNATING),
+    ("LossUCBVI", {}, "loss:0.2", 8000, 10),
+    ("LinkLearner", {}, "loss:0.1", 100, 10),
+    ("LinkLearner", {}, "packets:0=.8,1=.2+loss:0.1", 100, 10),
+    ("LinkLearner", {}, "constant:1+loss:0.1", 100, 10),
 ]
 
 
@@ -120,19 +121,19 @@ def spread(S: int, horizon: int = 10) -> ol.TabularMDP:
     return ol.TabularMDP(P if S > 1000 else P.toarray().reshape(S, 3, S), rng.random((S, 3)), horizon=horizon)
 
 
-@pytest.mark.parametrize(("name", "options", "link", "S"), LOSSY, ids=lambda x: str(x) if x else "")
+@pytest.mark.parametrize(("name", "options", "link", "S", "horizon"), LOSSY, ids=lambda x: str(x) if x else "")
 def test_what_is_announced_behind_loss_is_held(
-    name: str, options: dict[str, Any], link: str, S: int, monkeypatch: pytest.MonkeyPatch
+    name: str, options: dict[str, Any], link: str, S: int, horizon: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Without what hides the tables where they are small: the room that is there for every search, and many played episodes."""
     monkeypatch.setattr("oldlight.learners.search_memory.LEAST_ROOM", 2**16)
     monkeypatch.setattr("oldlight.planning.settling.ENOUGH", 1)
     monkeypatch.setattr("oldlight.learners.policy_evaluator.EPISODES", 200)
     make = getattr(ol.learners, name)
-    for n in (4, S):  # the first compiles
-        problem = ol.ImpairedMDP(spread(n), link)
-        run = functools.partial(ol.learn, problem, make(**options), 2, seed=0, best=1.0, progress=False)
-        held = peak(lambda run=run: run(evaluate="sampled"))
+    run = functools.partial(ol.learn, episodes=2, seed=0, best=1.0, progress=False, evaluate="sampled")
+    run(ol.ImpairedMDP(spread(4, horizon), link), make(**options))  # compiles
+    problem = ol.ImpairedMDP(spread(S, horizon), link)
+    held = peak(lambda: run(problem, make(**options)))
     assert run_bytes(problem, make(**options), "sampled", 2) == pytest.approx(held, rel=WITHIN)
 
 
@@ -141,7 +142,7 @@ def test_a_tree_has_no_more_nodes_than_are_announced() -> None:
     for K in (20, 400):
         learner = ol.learners.LossUCBVI()
         few, many = (run_bytes(problem, learner, "sampled", n) for n in (None, K))
-        ol.learn(problem, learner, K, seed=0, best=1.0, evaluate="sampled", progress=False)
+        ol.learn(problem, learner, K, seed=0, best=1.0, evaluate="sampled", every=K, progress=False)
         nodes, entries = learner.sizes.tolist()
         assert 0.3 * (many - few) < 8 * (7 + 3 * 3) * nodes + 24 * entries < 1.2 * many - few
 

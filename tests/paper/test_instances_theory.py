@@ -120,7 +120,7 @@ def random_formula(rng: np.random.Generator, n: int) -> list[list[int]]:
 def test_blind_value_is_satisfiability(rng: np.random.Generator) -> None:
     """1 exactly if some assignment satisfies all clauses, at most 1 − 1/C if none does; and 1 if everything is seen."""
     answers = set()
-    for i in range(90):
+    for i in range(repeats(45, 90)):
         n = i % 3 + 1
         formula = random_formula(rng, n)
         claim = proposition3(formula, n_variables=n)
@@ -227,7 +227,7 @@ def test_proposition5_simulated_mean_gap() -> None:
 
 
 def test_value_is_monotone_in_delay_and_loss(rng: np.random.Generator) -> None:
-    for i in range(20):
+    for i in range(repeats(10, 20)):
         mdp = random_mdp(rng, 3, 2, 4, sparse=bool(i % 2))
         assert monotone_in_delay(mdp, range(6)).holds
         assert monotone_in_loss(mdp, [0, 0.1, 0.4, 0.8, 1.0]).holds
@@ -304,7 +304,7 @@ def test_proposition4_is_about_each_first_state(rng: np.random.Generator) -> Non
 
 def test_proposition4_holds_at_delay_one_with_unit_span(rng: np.random.Generator) -> None:
     """Proved for d = 1 and max r − min r ≤ 1: for every optimal pair, ties and mixtures included."""
-    for i in range(60):
+    for i in range(repeats(24, 60)):  # twice each of the twelve kinds
         mdp = random_mdp(rng, *(int(x) for x in rng.integers([2, 2, 2], [4, 4, 5])), sparse=bool(i % 3))
         if i % 2:
             mdp = mdp.replace(rewards=mdp.rewards - 0.5)
@@ -318,7 +318,7 @@ def test_proposition4_holds_at_delay_one_with_unit_span(rng: np.random.Generator
 
 def test_repaired_proposition4(rng: np.random.Generator) -> None:
     """Delay, warm and cold, random delay, loss; rewards of both signs."""
-    for i in range(64):
+    for i in range(repeats(24, 64)):  # three times each of the eight kinds
         problem = random_problem(rng, i)
         claim = proposition4_repaired(problem)
         assert claim.holds, (problem, claim)
@@ -328,7 +328,7 @@ def test_repaired_proposition4(rng: np.random.Generator) -> None:
 
 def test_visits_of_a_full_information_policy(rng: np.random.Generator) -> None:
     """Against the package's other computation; and mixing two policies at one (h, s) mixes their visits."""
-    for i in range(32):
+    for i in range(repeats(16, 32)):  # twice each of the eight kinds
         problem = random_problem(rng, i)
         H, S, A = problem.horizon, problem.n_states, problem.n_actions
         acts = rng.integers(A, size=(H, S))
@@ -371,7 +371,8 @@ def test_optimal_actions_are_all_optimal(rng: np.random.Generator) -> None:
 def test_optimistic_planning_can_lose_for_ever() -> None:
     """What is done only when the state is hidden is never counted: regret (1 − λ)/4 in every episode, whatever c, with one
     rate λ for all steps."""
-    for seen, c in itertools.product([0.5, 0.9], [0.01, 1.0]):
+    pairs = [(0.5, 0.01), (0.9, 1.0), (0.5, 1.0), (0.9, 0.01)]  # each rate and each constant, all pairs if thorough
+    for seen, c in pairs[: repeats(2, 4)]:
         problem = hidden_action(seen)
         assert problem.arrival_probability == pytest.approx(np.full(3, seen))
         assert ol.solve(problem).value == pytest.approx(1 + seen / 2, abs=1e-13)

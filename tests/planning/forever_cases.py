@@ -8,6 +8,7 @@ import numpy as np
 
 import oldlight as ol
 from link_cases import BY_NODES, guessing
+from repeats import is_thorough
 
 LINKS: list[Any] = [
     ol.ConstantDelay(0),
@@ -27,6 +28,9 @@ QUICK = [
     for link in LINKS
     if not isinstance(link, ol.HiddenLink | ol.Lossy) and link != ol.BurstyLoss(0.3, 0.4, 0.9, 0.2)
 ]
+AGAIN = [LINKS[i] for i in (0, 4, 6, 12, 20)]  # of kinds that are there a second time with other numbers
+USUAL = LINKS if is_thorough() else [link for link in LINKS if not any(link is other for other in AGAIN)]
+USUAL_QUICK = [link for link in QUICK if any(link is other for other in USUAL)]
 WIDE = (ol.HiddenLink,)  # laws of a hidden mode are merged: the certificate is wider
 
 

@@ -120,7 +120,7 @@ def large(S: int, A: int, H: int) -> ol.ImpairedMDP:
 
 def test_a_learner_that_randomises_behind_loss_is_sampled_and_says_so() -> None:
     problem, learner = large(4, 3, 8), Randomises()
-    run = learn(problem, learner, 3, seed=1)
+    learner.start(Setting.of(problem, 3, 0.1, None), np.random.default_rng(1))
     exact = ol.evaluate(problem, ol.FunctionPolicy(learner.act, 3))
     assert exact.exact
     assert exact.size > 2 * QUESTIONS  # a walk to the end for each episode would have asked 3 times this

@@ -9,7 +9,18 @@ import numpy as np
 import pytest
 
 import oldlight as ol
-from forever_cases import LINKS, QUICK, WIDE, best_of, names, naming, random_process, two_states, written_out
+from forever_cases import (
+    LINKS,
+    USUAL,
+    USUAL_QUICK,
+    WIDE,
+    best_of,
+    names,
+    naming,
+    random_process,
+    two_states,
+    written_out,
+)
 from oldlight.model.channels.endless import endless
 from repeats import is_thorough
 
@@ -31,7 +42,7 @@ def merging_costs(link: Any, mdp: ol.TabularMDP) -> float:
     return float(sum(delta * u ** (h + 1) * np.ptp(mdp.rewards) / (1 - u) for h in range(200)))
 
 
-@pytest.mark.parametrize("link", LINKS, ids=names)
+@pytest.mark.parametrize("link", USUAL, ids=names)
 def test_agrees_with_a_long_finite_horizon(link: Any) -> None:
     """u^H·max|r|/(1−u) is all that can differ."""
     cases: list[Any] = [(0, {}), (1, {"actuation": 1, "pending": [1]})]
@@ -117,7 +128,7 @@ def test_loss_of_two_states_in_closed_form(rate: float) -> None:
     assert found.lower - 1e-12 <= exact <= found.upper + 1e-12
 
 
-@pytest.mark.parametrize("link", QUICK, ids=names)
+@pytest.mark.parametrize("link", USUAL_QUICK, ids=names)
 def test_average_is_the_limit_of_discounts(link: Any) -> None:
     """(1−u)·V_u → g; the difference is at most (1−u) times the span of relative values, and for every policy both lie between its rewards."""
     g = ol.solve(ol.ImpairedMDP(naming(average=True), link), tolerance=1e-4)

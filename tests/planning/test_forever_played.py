@@ -9,13 +9,14 @@ import numpy as np
 import pytest
 
 import oldlight as ol
-from forever_cases import LINKS, QUICK, names, naming
+from forever_cases import QUICK, USUAL, names, naming
 from oldlight.control import Controller
+from repeats import repeats
 
 STEPS = 20
 
 
-@pytest.mark.parametrize("link", LINKS, ids=names)
+@pytest.mark.parametrize("link", USUAL, ids=names)
 def test_played_it_earns_what_was_certified(link: Any, tmp_path: Path) -> None:
     """Five half-widths of the mean return, and what the steps that are not played can earn."""
     late: Any = {"actuation": 1, "pending": [2]} if link in QUICK else {}
@@ -29,7 +30,7 @@ def test_played_it_earns_what_was_certified(link: Any, tmp_path: Path) -> None:
                           ol.simulate(problem, found.policy, 500, seed=2, steps=9).returns)  # fmt: skip
 
 
-@pytest.mark.parametrize("link", LINKS, ids=names)
+@pytest.mark.parametrize("link", USUAL, ids=names)
 def test_a_controller_does_what_the_policy_does(link: Any, tmp_path: Path) -> None:
     """The messages of played episodes, step by step; the controller comes from a file."""
     problem = ol.ImpairedMDP(naming(average=True), link)
@@ -81,8 +82,9 @@ def test_a_warm_controller() -> None:
 def test_average_returns_are_per_step() -> None:
     problem = ol.ImpairedMDP(naming(average=True), ol.ConstantDelay(1))
     found = ol.solve(problem)
-    played = ol.simulate(problem, found.policy, 100, seed=0, steps=400)
-    assert abs(played.mean - found.value) <= 2.6 * played.half_width + 2 * 1.2 / 400
+    steps = repeats(100, 400)
+    played = ol.simulate(problem, found.policy, 100, seed=0, steps=steps)
+    assert abs(played.mean - found.value) <= 2.6 * played.half_width + 2 * 1.2 / steps
 
 
 NEEDS_STEPS: dict[str, Any] = {

@@ -32,12 +32,23 @@ def behind(channel: Any, late: int = 0) -> ol.ImpairedMDP:
     return ol.ImpairedMDP(process(late), channel, actuation=late, pending=(1,) * late)
 
 
+PLANS: dict[tuple[int, int], ol.Solution] = {}
+
+
+def solved(channel: Any, late: int = 0) -> ol.Solution:
+    """The plan behind a link of `ALL`, made once for all tests of this file."""
+    key = id(channel), late
+    if key not in PLANS:
+        PLANS[key] = ol.solve(behind(channel, late))
+    return PLANS[key]
+
+
 @pytest.mark.crossed("channel", "late")
 @every_link
 @pytest.mark.parametrize("late", [0, 1])
 def test_heuristics_are_valued_exactly_and_played(channel: Any, late: int) -> None:
     problem = behind(channel, late)
-    best, n = ol.solve(problem).value, repeats(1_000, 4_000)
+    best, n = solved(channel, late).value, repeats(1_000, 4_000)
     for make in HEURISTICS:
         policy = make(problem)  # type: ignore[operator]
         worth, played = ol.evaluate(problem, policy), ol.simulate(problem, policy, n, seed=1)
@@ -51,7 +62,7 @@ def test_heuristics_are_valued_exactly_and_played(channel: Any, late: int) -> No
 @pytest.mark.parametrize("late", [0, 1])
 def test_the_ladder_contains_the_optimum_and_its_policy_earns_what_it_says(channel: Any, late: int) -> None:
     problem = behind(channel, late)
-    best = ol.solve(problem).value
+    best = solved(channel, late).value
     uppers = []
     for k in range(late, problem.horizon - 1):
         plan = ol.solve(problem, depth=k)
@@ -66,7 +77,7 @@ def test_the_ladder_contains_the_optimum_and_its_policy_earns_what_it_says(chann
 @pytest.mark.parametrize("late", [0, 1])
 def test_truncated_links_are_worth_more_by_at_most_what_is_said(channel: Any, late: int) -> None:
     problem = behind(channel, late)
-    best = ol.solve(problem).value
+    best = solved(channel, late).value
     for probability in (0.5, 0.2, 0.0):
         shorter = ol.truncate(problem, probability)
         assert shorter.probability <= probability
@@ -82,7 +93,7 @@ def test_truncated_links_are_worth_more_by_at_most_what_is_said(channel: Any, la
 @every_link
 def test_gap_sweep_certificates_and_time(channel: Any) -> None:
     problem = behind(channel)
-    best = ol.solve(problem)
+    best = solved(channel)
     assert ol.sweep(problem.mdp, channels=[channel]).gaps[0].gap == pytest.approx(ol.gap(problem).gap, abs=TOLERANCE)
     for options in ({"tolerance": 0.05}, {"seconds": 1e-9}, {"tolerance": 1e-3, "seconds": 60.0}):
         plan = ol.solve(problem, **options)  # type: ignore[arg-type]
@@ -94,7 +105,7 @@ def test_gap_sweep_certificates_and_time(channel: Any) -> None:
 @every_link
 def test_a_saved_plan_is_the_same_plan(channel: Any, tmp_path: Path) -> None:
     problem = behind(channel)
-    policy: Any = ol.solve(problem).policy
+    policy: Any = solved(channel).policy
     again = ol.load_policy(policy.save(tmp_path / "policy.npz"))
     assert float(ol.evaluate(problem, again)) == float(ol.evaluate(problem, policy))
     one, two = (ol.simulate(problem, x, 500, seed=2, record=True) for x in (policy, again))

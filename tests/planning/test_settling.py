@@ -37,7 +37,7 @@ def links(seed: int, H: int) -> list[Any]:
     ]
 
 
-@pytest.mark.parametrize("seed", range(8))
+@pytest.mark.parametrize("seed", range(repeats(4, 8)))
 def test_settled_corners_and_where_the_policy_goes(seed: int, monkeypatch: pytest.MonkeyPatch) -> None:
     mdp = random_process(seed, S=3, A=2, H=5)
     found = [plan_link(mdp, link.automaton(5)) for link in links(seed, 5)]
@@ -54,7 +54,7 @@ def test_settled_corners_and_where_the_policy_goes(seed: int, monkeypatch: pytes
         assert abs(earned - settled.lower) < TOLERANCE, link
 
 
-@pytest.mark.parametrize("seed", range(repeats(4, 8)))
+@pytest.mark.parametrize("seed", range(repeats(2, 8)))
 def test_settled_within_a_tolerance(seed: int) -> None:
     mdp = random_process(seed, S=4, A=3, H=6)
     for link in links(seed, 6):
@@ -66,17 +66,17 @@ def test_settled_within_a_tolerance(seed: int) -> None:
 
 def test_settling_that_is_stopped_leaves_bounds(monkeypatch: pytest.MonkeyPatch) -> None:
     mdp = random_process(3, S=4, A=3, H=6)
-    for link in links(3, 6):
-        exact = plan_link(mdp, link.automaton(6))
+    plans = [plan_link(mdp, link.automaton(6)) for link in links(3, 6)]
+    for link, exact in zip(links(3, 6), plans, strict=True):
         stopped = LinkPlan(mdp, link.automaton(6)).run(options=1)
         assert stopped.lower <= exact.lower + TOLERANCE
         assert exact.lower <= stopped.upper + TOLERANCE
         assert not isinstance(stopped.search, SettledSearch)
     monkeypatch.setattr(link_plan, "AT_ONCE", 0)  # after a first try
     monkeypatch.setattr(link_plan, "FEWEST_OPTIONS", 1)
-    for link in links(3, 6):
+    for link, exact in zip(links(3, 6), plans, strict=True):
         late = plan_link(mdp, link.automaton(6))
-        assert abs(late.lower - plan_link(mdp, link.automaton(6), tolerance=0.0).lower) < TOLERANCE
+        assert abs(late.lower - exact.lower) < TOLERANCE
         assert late.exact
 
 

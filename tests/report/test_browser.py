@@ -9,11 +9,21 @@ from typing import Any
 import numpy as np
 import pytest
 
-from browser import check_page, chromium, opened
+from browser import (
+    check_layout,
+    check_legends,
+    check_page,
+    check_plots,
+    check_print,
+    check_tables,
+    chromium,
+    opened,
+)
 from oldlight import instances
 from oldlight.paper.diagrams import chain
 from oldlight.report.charts import Dots, Group, Heat, Lines, Panels, Reference, Series, seeds_band
 from oldlight.report.page import Marked, Number, Page, Table
+from repeats import is_thorough
 
 HOSTILE = "</script><script>alert('out')</script><img src=x onerror=alert(1)> <b>bold</b> $x_1$ %{y}"
 
@@ -86,39 +96,60 @@ def path(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.mark.slow
-def test_the_page_works(path: Path, browser: Any, tmp_path: Path) -> None:
-    assert check_page(path, browser, screenshots=tmp_path) == {"plots": 5, "keys": 3, "tables": 1}
-    assert {p.name for p in tmp_path.iterdir()} == {"report-phone.png", "report-wide.png"}
-
-
-def test_words_of_users_stay_words_keys_can_stand_alone_and_the_screen_may_turn_dark(path: Path, browser: Any) -> None:
-    """One page for all three: to open it is most of the work."""
-    with opened(path, browser, 1000, color_scheme="light") as page:
+def test_the_page_works_and_words_of_users_stay_words(path: Path, browser: Any, tmp_path: Path) -> None:
+    """What `check_page` asks of every page, on a phone and on a wide screen, and then what only this page can show, on the same wide screen: to open
+    it is most of the work. If thorough by `check_page` itself too."""
+    with opened(path, browser, 360) as page:
+        page.screenshot(path=tmp_path / "report-phone.png", full_page=True)
+        check_layout(page, 360)
+        assert check_plots(page) == 5
+    with opened(path, browser, 1200, color_scheme="light") as page:
         page.on("dialog", lambda box: pytest.fail(f"a script of a label ran: {box.message}"))
-        assert page.locator("img[src=x]").count() == 0
-        assert page.title().endswith(HOSTILE)
-        keys = page.locator("#fig-regret .key")
-        assert keys.nth(2).inner_text() == HOSTILE
-        assert page.locator("tbody td").filter(has_text="onerror").count() == 1
-        texts = "all => all.map(t => t.textContent)"
-        assert any("<script>" in t for t in page.eval_on_selector_all("#fig-final-regret .ytick text", texts))
-        assert {"200", "500", "1,000"} <= set(page.eval_on_selector_all("#fig-final-regret .xtick text", texts))
-        assert any("alert('out')" in t for t in page.eval_on_selector_all("#fig-regret .still text", texts))
+        page.screenshot(path=tmp_path / "report-wide.png", full_page=True)
+        check_layout(page, 1200)
+        assert check_plots(page) == 5
+        assert check_legends(page) == 3
+        words_of_users_stay_words(page)  # before the table is sorted
+        assert check_tables(page) == 1
+        keys_can_stand_alone(page)
+        the_screen_may_turn_dark(page)
+        check_print(page)
+    assert all((tmp_path / f"report-{name}.png").stat().st_size > 10_000 for name in ("phone", "wide"))
+    if is_thorough():
+        (tmp_path / "again").mkdir()
+        assert check_page(path, browser, screenshots=tmp_path / "again") == {"plots": 5, "keys": 3, "tables": 1}
+        assert {p.name for p in (tmp_path / "again").iterdir()} == {"report-phone.png", "report-wide.png"}
 
-        pressed = "all => all.map(k => k.getAttribute('aria-pressed'))"
-        keys.nth(1).click(modifiers=["Shift"])
-        assert keys.evaluate_all(pressed) == ["false", "true", "false"]
-        keys.nth(1).click(modifiers=["Shift"])
-        assert keys.evaluate_all(pressed) == ["true", "true", "true"]
-        keys.nth(0).dblclick()
-        assert keys.evaluate_all(pressed) == ["true", "false", "false"]
 
-        for scheme in ("light", "dark"):
-            page.emulate_media(color_scheme=scheme)
-            for words, style in (("body", "color"), ("#fig-regret .plot .xtick text", "fill")):
-                shade = page.locator(words).first.evaluate(f"e => getComputedStyle(e).{style}")
-                bright = sum(int(v) for v in shade.removeprefix("rgb(").removesuffix(")").split(","))
-                assert bright > 600 if scheme == "dark" else bright < 150, f"{words} on a {scheme} screen is {shade}"
+def words_of_users_stay_words(page: Any) -> None:
+    assert page.locator("img[src=x]").count() == 0
+    assert page.title().endswith(HOSTILE)
+    assert page.locator("#fig-regret .key").nth(2).inner_text() == HOSTILE
+    assert page.locator("tbody td").filter(has_text="onerror").count() == 1
+    texts = "all => all.map(t => t.textContent)"
+    assert any("<script>" in t for t in page.eval_on_selector_all("#fig-final-regret .ytick text", texts))
+    assert {"200", "500", "1,000"} <= set(page.eval_on_selector_all("#fig-final-regret .xtick text", texts))
+    assert any("alert('out')" in t for t in page.eval_on_selector_all("#fig-regret .still text", texts))
+
+
+def keys_can_stand_alone(page: Any) -> None:
+    keys = page.locator("#fig-regret .key")
+    pressed = "all => all.map(k => k.getAttribute('aria-pressed'))"
+    keys.nth(1).click(modifiers=["Shift"])
+    assert keys.evaluate_all(pressed) == ["false", "true", "false"]
+    keys.nth(1).click(modifiers=["Shift"])
+    assert keys.evaluate_all(pressed) == ["true", "true", "true"]
+    keys.nth(0).dblclick()
+    assert keys.evaluate_all(pressed) == ["true", "false", "false"]
+
+
+def the_screen_may_turn_dark(page: Any) -> None:
+    for scheme in ("light", "dark"):
+        page.emulate_media(color_scheme=scheme)
+        for words, style in (("body", "color"), ("#fig-regret .plot .xtick text", "fill")):
+            shade = page.locator(words).first.evaluate(f"e => getComputedStyle(e).{style}")
+            bright = sum(int(v) for v in shade.removeprefix("rgb(").removesuffix(")").split(","))
+            assert bright > 600 if scheme == "dark" else bright < 150, f"{words} on a {scheme} screen is {shade}"
 
 
 def test_without_scripts_the_drawings_are_shown(path: Path, browser: Any) -> None:

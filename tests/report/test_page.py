@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import re
 import resource
+import shutil
 from collections.abc import Callable
 from html.parser import HTMLParser
 from pathlib import Path
@@ -164,10 +165,21 @@ def contents(folder: Path) -> dict[str, bytes]:
     return {str(p.relative_to(folder)): p.read_bytes() for p in folder.rglob("*") if p.is_file()}
 
 
-def test_the_same_page_has_the_same_bytes(tmp_path: Path) -> None:
-    small().write(tmp_path / "one" / "report.html")
-    small().write(tmp_path / "two" / "report.html")
-    assert contents(tmp_path / "one") == contents(tmp_path / "two")
+@pytest.fixture(scope="module")
+def written(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The folder of a page, drawn once."""
+    return small("Old").write(tmp_path_factory.mktemp("written") / "report.html").parent
+
+
+@pytest.fixture
+def old(written: Path, tmp_path: Path) -> Path:
+    """A copy of it, to be written over."""
+    return Path(shutil.copytree(written, tmp_path / "old"))
+
+
+def test_the_same_page_has_the_same_bytes(written: Path, tmp_path: Path) -> None:
+    small("Old").write(tmp_path / "two" / "report.html")
+    assert contents(written) == contents(tmp_path / "two")
 
 
 @pytest.fixture
@@ -178,24 +190,20 @@ def small_files() -> Any:
     resource.setrlimit(resource.RLIMIT_FSIZE, before)
 
 
-def test_a_full_disk_leaves_the_old_page(tmp_path: Path, small_files: Callable[[], None]) -> None:
-    small("Old").write(tmp_path / "report.html")
-    before = contents(tmp_path)
+def test_a_full_disk_leaves_the_old_page(old: Path, small_files: Callable[[], None]) -> None:
+    before = contents(old)
     new = small("New")
     new.figure(chart("Another"))
     small_files()
     with pytest.raises(
         OSError, match=r"report\.html could not be written \(File too large\); what was there before is untouched"
     ):
-        new.write(tmp_path / "report.html")
-    assert contents(tmp_path) == before
+        new.write(old / "report.html")
+    assert contents(old) == before
 
 
-def test_a_fault_while_figures_are_written_leaves_all_of_the_old(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    small("Old").write(tmp_path / "report.html")
-    before = contents(tmp_path)
+def test_a_fault_while_figures_are_written_leaves_all_of_the_old(old: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    before = contents(old)
     calls = []
 
     def failing(number: int) -> None:
@@ -205,9 +213,9 @@ def test_a_fault_while_figures_are_written_leaves_all_of_the_old(
 
     monkeypatch.setattr(os, "fsync", failing)
     with pytest.raises(OSError, match="No space left on device"):
-        small("New").write(tmp_path / "report.html")
-    assert contents(tmp_path) == before
-    assert sorted(p.name for p in tmp_path.iterdir()) == ["figures", "report.html"]
+        small("New").write(old / "report.html")
+    assert contents(old) == before
+    assert sorted(p.name for p in old.iterdir()) == ["figures", "report.html"]
 
 
 def test_a_folder_that_is_a_file_is_named(tmp_path: Path) -> None:

@@ -27,7 +27,21 @@ def pushed(process, t, b, support, n, q, after, after_support, before):
     wide = (
         4 * n * process.index.shape[2] >= S
     )  # most places are met: looking at all of them is cheaper than asking at each
-    for j in range(n):
+    first = 0
+    while wide and first + 4 <= n:  # four full rows at a time: a sum is written back a fourth as often
+        s0, s1, s2, s3 = support[first], support[first + 1], support[first + 2], support[first + 3]
+        i0, i1, i2, i3 = s0 * A + q, s1 * A + q, s2 * A + q, s3 * A + q
+        count, weight = process.count[now], process.weight[now]
+        if count[i0] + count[i1] + count[i2] + count[i3] < 4 * S:
+            break
+        p0, p1, p2, p3 = b[s0], b[s1], b[s2], b[s3]
+        for k in range(S):
+            after[k] += p0 * weight[i0, k] + p1 * weight[i1, k] + p2 * weight[i2, k] + p3 * weight[i3, k]
+        if t >= 0:
+            reward = process.rewards[reward_step]
+            total += p0 * reward[s0, q] + p1 * reward[s1, q] + p2 * reward[s2, q] + p3 * reward[s3, q]
+        first += 4
+    for j in range(first, n):
         s = support[j]
         p, line = b[s], s * A + q
         if t >= 0:

@@ -154,7 +154,8 @@ class AgeTables:
         """The value per first state, from the tables of time 0."""
         value = np.zeros(self.layers.n_states)
         for p, i, age in self.layers.start:
-            value += p * (blind if age == NOTHING_NEWER else table)[i].mean(axis=1)
+            found = (blind if age == NOTHING_NEWER else table)[i]
+            value += p * (found[:, 0] if found.shape[1] == 1 else found.mean(axis=1))
         return value
 
     def _store(self, h: int, up: Table, low: Table, blind: Table) -> None:

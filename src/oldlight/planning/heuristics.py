@@ -223,7 +223,7 @@ def certain(problem: ImpairedMDP) -> bool:
     >>> certain(ol.ImpairedMDP(ol.instances.sensing_chain(1.0), "constant:2", start="warm"))
     True
     """
-    if any((step.weight[:1000] != 1).any() or (step.weight != 1).any() for step in all_successors(problem.mdp)):
+    if any(step.width > 1 or (step.weight != 1).any() for step in all_successors(problem.mdp)):
         return False
     at_once = problem.law.first[0] == 1 and (problem.arrival_probability is None or problem.arrival_probability[0] == 1)
     return bool(problem.warmup or at_once or problem.initial.max() == 1)

@@ -53,17 +53,11 @@ SHARE = 25  # the corners divided by this: about a seventh of the time that sett
 def distinct_actions(mdp: TabularMDP) -> NDArray[np.int64]:
     """For each action the first one that has the same transitions and rewards at every step."""
     R, A = mdp.rewards[:1] if mdp.stationary_rewards else mdp.rewards, mdp.n_actions
+    earned = [R[:, :, a].tobytes() for a in range(A)]
+    if len(set(earned)) == A:
+        return np.arange(A)
     first: dict[tuple[bytes, ...], int] = {}
-    keys = [(R[:, :, a].tobytes(), *_bytes_of_action(mdp, a)) for a in range(A)]
-    return np.array([first.setdefault(key, a) for a, key in enumerate(keys)])
-
-
-def _numbered(first: NDArray[np.int64]) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-    """The actions that are kept, and for each action its number among them."""
-    if first[-1] == len(first) - 1 and len(set(first.tolist())) == len(first):
-        return first, first
-    kept, number = np.unique(first, return_inverse=True)
-    return kept, number
+    return np.array([first.setdefault((earned[a], *_bytes_of_action(mdp, a)), a) for a in range(A)])
 
 
 def _bytes_of_action(mdp: TabularMDP, a: int) -> Iterator[bytes]:
@@ -97,7 +91,9 @@ class LinkPlan:
         self.mdp, self.automaton, self.scratch, self.room = mdp, automaton, scratch, room
         self.settle_all = settle_all
         self.limit = default_limit() if max_bytes is None else max_bytes
-        self.kept, self.number = _numbered(distinct_actions(mdp))
+        first = distinct_actions(mdp)
+        own = first == np.arange(mdp.n_actions)
+        self.kept, self.number = np.flatnonzero(own), (np.cumsum(own) - 1)[first]
         self.closed = CLOSED * magnitude(mdp)  # a gap of this size is rounding
         small = mdp if len(self.kept) == mdp.n_actions else with_actions(mdp, self.kept)
         self.plant = Plant(small, initial=initial, pending=tuple(int(self.number[a]) for a in pending))

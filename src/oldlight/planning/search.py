@@ -76,22 +76,16 @@ class AgeSearch:
         forced = np.full(H + 1, -1)
         forced[: min(len(t.plant.pending), H)] = t.plant.pending[:H]
         self._tables = kernels.Tables(t.upper, t.lower, t.blind, t.actions, forced)
-        self._scratch = kernels.Scratch(
-            np.zeros((D + 2, S)),
-            np.zeros((D + 2, S)),
-            np.zeros((D + 2, S), np.int64),
-            np.zeros(D + 2, np.int64),
-            np.zeros(D + 2),
-        )
+        laws = (np.zeros((D + 2, S)), np.zeros((D + 2, S)), np.zeros((D + 2, S), np.int64))
+        self._scratch = kernels.Scratch(*laws, np.zeros(D + 2, np.int64), np.zeros(D + 2))
+        self._turn = 1
+        n = self._states = 2 * max(states, 4 * (most_ticks(layers) + 1) * S)
+        edges, places, slots = 8 * n, n * max(8, min(S, WIDE)), 1 << (2 * n - 1).bit_length()
         self._graph = kernels.Graph(
-            np.zeros((0, kernels.WHOLE), np.int64), np.zeros((0, 2)), np.zeros((0, A)), np.zeros((0, 4), np.int64), np.zeros(0),
-            np.zeros(0, np.int64), np.zeros(0), np.zeros(0, np.int64), np.zeros(0), np.zeros(0, np.int64),
+            np.empty((n, kernels.WHOLE), np.int64), np.empty((n, 2)), np.empty((n, A)), np.empty((n, 4), np.int64), np.empty(n),
+            np.empty(edges, np.int64), np.empty(edges), np.empty(places, np.int64), np.empty(places), np.zeros(slots, np.int64),
             np.zeros(layers.blind_size, np.int64), np.zeros(6, np.int64),
         )  # fmt: skip
-        most_ticks = max((len(moves) for row in layers.moves for moves in row), default=1)
-        self._turn = 1
-        self._states = max(states, 4 * (most_ticks + 1) * S)
-        self._grow()
 
     def _corners(self, kept: bool, sequences: bool = False) -> Any:
         """Room for what is known of settled corners (`oldlight.planning.settling`) and for their sequences, if they are to be kept."""
@@ -140,15 +134,15 @@ class AgeSearch:
 
         n, g = 2 * self._states, self._graph
         edges = max(8 * n, 2 * len(g.child))
-        sizes = {"whole": n, "real": n, "q": n, "option": n, "gain": n, "child": edges, "probability": edges}
         laws = max(edges, n * min(self.tables.layers.n_states, WIDE))
-        sizes |= {"place": laws, "mass": laws}
         slots = 1 << (2 * n - 1).bit_length()
         need = 8 * (n * (kernels.WHOLE + 2 + g.q.shape[1] + 5) + 2 * edges + 2 * laws + slots + len(g.place))
-        if len(g.whole) and need > self.max_bytes:
+        if need > self.max_bytes:
             return False
         self._states = n
         del g
+        sizes = {"whole": n, "real": n, "q": n, "option": n, "gain": n}
+        sizes |= {"child": edges, "probability": edges, "place": laws, "mass": laws}
         self._graph = self._graph._replace(slots=np.zeros(0, np.int64))
         kinds = [(kernels.STATES, "whole real q"), (kernels.OPTIONS, "option gain")]
         kinds += [(kernels.EDGES, "child probability"), (kernels.BELIEFS, "place mass")]
@@ -159,8 +153,7 @@ class AgeSearch:
             new[:rows] = old[:rows]
             self._graph = self._graph._replace(**{name: new})
         self._graph = self._graph._replace(slots=np.zeros(slots, np.int64))
-        if self.states:
-            kernels.rehash(self._graph)
+        kernels.rehash(self._graph)
         return True
 
     def _make_room(self, more: int) -> None:
@@ -196,10 +189,11 @@ class AgeSearch:
                 weights.append(np.array([p]))
                 continue
             queues = t.layers.n_actions**block.length
-            s, code = np.repeat(support, queues), np.tile(np.arange(queues), len(support))
+            places = np.empty((len(support), queues, 3), np.int64)
+            places[..., 0], places[..., 1], places[..., 2] = i, np.arange(queues), support[:, None]
+            places = places.reshape(-1, 3)
+            s = places[:, 2]
             self._make_room(len(s))
-            places = np.empty((len(s), 3), np.int64)
-            places[:, 0], places[:, 1], places[:, 2] = i, code, s
             parts = (self._process, self._link, self._tables, self._graph)
             numbers.append(corners.enter_corners(*parts, places, law, padded))
             weights.append(p * initial[s] / queues)
@@ -347,9 +341,21 @@ class AgeSearch:
         return low, up
 
 
+def different_rewards(mdp: TabularMDP) -> tuple[Floats, int]:
+    """The rewards [h, s, a] of the steps that differ, and how often they are paid: one step, H times, if they are stationary."""
+    return (mdp.rewards[:1], mdp.finite_horizon) if mdp.stationary_rewards else (mdp.rewards, 1)
+
+
 def magnitude(mdp: TabularMDP) -> float:
     """The largest return, or its negative."""
-    return max(float(np.abs(mdp.rewards).max(axis=(1, 2)).sum()), 1e-300)
+    R, times = different_rewards(mdp)
+    return max(times * float(np.abs(R).max(axis=(1, 2)).sum()), 1e-300)
+
+
+@lru_cache(maxsize=8)
+def most_ticks(layers: Layers) -> int:
+    """The most ticks of one block."""
+    return max((len(moves) for row in layers.moves for moves in row), default=1)
 
 
 @lru_cache(maxsize=8)

@@ -32,7 +32,7 @@ from numpy.typing import NDArray
 
 from oldlight.arrays import Floats, Ints
 from oldlight.model.channels.automaton import NOTHING_NEWER
-from oldlight.planning.search import ROUNDING, AgeSearch
+from oldlight.planning.search import ROUNDING, AgeSearch, different_rewards
 
 BATCH = 20_000  # laws that are opened between two looks at the clock and the keyboard
 FEWEST = 128  # states that the graph has room for at first, or eight for each corner, up to
@@ -95,8 +95,8 @@ class SettledSearch(AgeSearch):
     def rounding(self) -> float:
         """How far values may be off because laws that agree to 2^−46 share one state of the graph."""
         S, H = self.tables.layers.n_states, self.tables.plant.mdp.finite_horizon
-        R = self.tables.plant.mdp.rewards
-        span = float((R.max(axis=(1, 2)) - R.min(axis=(1, 2))).sum())
+        R, times = different_rewards(self.tables.plant.mdp)
+        span = times * float((R.max(axis=(1, 2)) - R.min(axis=(1, 2))).sum())
         return (H + 1) * (self.tie + S * 2.0**-47 * span)
 
     def _settle(self, h: int, i: int, low: Floats, high: Floats) -> tuple[Floats, Floats]:

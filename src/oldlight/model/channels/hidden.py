@@ -115,6 +115,8 @@ def filtered(
 
 def merging_error(merging: float, rewards: Floats) -> float:
     """B of the module's text; rewards[h, s, a]."""
+    if merging == 0:
+        return 0.0
     span = rewards.max(axis=(1, 2)) - rewards.min(axis=(1, 2))
     return float(merging * (np.arange(len(span)) * span).sum())
 

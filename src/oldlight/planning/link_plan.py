@@ -93,7 +93,8 @@ class LinkPlan:
         self.limit = default_limit() if max_bytes is None else max_bytes
         first = distinct_actions(mdp)
         own = first == np.arange(mdp.n_actions)
-        self.kept, self.number = np.flatnonzero(own), (np.cumsum(own) - 1)[first]
+        self.kept = np.flatnonzero(own)
+        self.number: NDArray[np.int64] = (np.cumsum(own) - 1)[first]
         self.closed = CLOSED * magnitude(mdp)  # a gap of this size is rounding
         small = mdp if len(self.kept) == mdp.n_actions else with_actions(mdp, self.kept)
         self.plant = Plant(small, initial=initial, pending=tuple(int(self.number[a]) for a in pending))

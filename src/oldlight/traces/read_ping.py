@@ -13,6 +13,9 @@ line is a loss. **fping** (`-l`, `-c`: lines with
 **When messages were sent.** With a time at the beginning of each line (`ping -D`, `fping -D`, or any date in ISO form, with or without
 brackets) that is when the answer came. Otherwise they were sent at the interval that follows from the closing line, or each
 second; Windows waits four seconds for an answer that does not come.
+
+**Long lines.** Each pattern takes at most the square of a line's length, and of a line that is no list of delays the first 1,000 characters are read: no ping
+prints more, and a damaged file must not take for ever.
 """
 
 from __future__ import annotations
@@ -28,21 +31,23 @@ from oldlight.traces.measured import UNITS, Measured, by_number, counted, joined
 
 ANSWER = re.compile(r"(?:icmp_)?seq[= ](?P<seq>\d{1,15})\b.*?\b\w+[=<](?P<time>[\d.,]+) ?(?P<unit>ms|us|s)\b")
 SILENCE = re.compile(
-    r"(?:no answer yet for|request timeout for|from .*?)\s*:?\s*(?:icmp_)?seq[= ](?P<seq>\d{1,15})\b", re.IGNORECASE
+    r"(?:(?:no answer yet for|request timeout for)[\s:]*|from .*?)(?:icmp_)?seq[= ](?P<seq>\d{1,15})\b", re.IGNORECASE
 )
 CLOSING = re.compile(  # in any language: so many sent, so many received, a percentage, perhaps the time
-    r"(?:^\s*|\b)(?P<sent>\d{1,15}) [^\W\d][^,\d]*, \d{1,15}\b[^,\d]*,.*?%.*?(?:\b(?P<time>\d{1,15}) ?ms)?\s*$"
+    r"\b(?P<sent>\d{1,15}) [^\W\d][^,\d]*, \d{1,15}\b[^,\d]*,[^%]*%"
 )
+CLOSING_TIME = re.compile(r"\b(\d{1,15}) ?ms\s*$")
 WINDOWS = re.compile(r":\s+(?:\w+[=:] ?\d+ )?\w+[=<](?P<time>[\d.,]+) ?(?P<unit>ms|s)\b")
-WINDOWS_HEADING = re.compile(r"^.*\bping\b.* \d{1,15} \w.*:\s*$|^Pinging ", re.IGNORECASE)
+WINDOWS_HEADING = re.compile(r"^(?=.*:\s*$).*\bping\b.* \d{1,15} \w|^Pinging ", re.IGNORECASE)
 WINDOWS_CLOSING = re.compile(r"= ?(?P<sent>\d{1,15})[,，] ?\S+ = ?(?P<came>\d{1,15})[,，] ?\S+ = ?(?P<gone>\d{1,15})")
 FPING = re.compile(
-    r"(?P<host>\S+)\s*:\s*\[(?P<seq>\d{1,15})\],\s*(?:(?:\d+ bytes,\s*)?(?P<time>[\d.]+) ?(?P<unit>ms)\b|(?P<lost>timed out))"
+    r"(?<!\S)(?P<host>\S+)\s*:\s*\[(?P<seq>\d{1,15})\],\s*(?:(?:\d+ bytes,\s*)?(?P<time>[\d.]+) ?(?P<unit>ms)\b|(?P<lost>timed out))"
 )
 FPING_CLOSING = re.compile(r"^\s*(?P<host>\S+)\s*:(?P<delays>(?:\s+(?:[\d.]+|-)){2,})\s*$")
 STAMP = re.compile(
     r"^\s*(?:\[(?P<inside>[^\]]+)\]|(?P<date>\d{4}-\d\d-\d\d[T ]\d\d:\d\d:\d\d(?:[.,]\d+)?(?:Z|[+-]\d\d:?\d\d)?))\s+"
 )
+LONGEST = 1000  # characters of a line
 WRAP = 65536  # ping's numbers begin again after this many
 SECOND, PATIENCE = 1000.0, 4000.0  # milliseconds between messages, and what Windows waits for an answer
 
@@ -82,7 +87,7 @@ def looks_like_ping(lines: list[str]) -> bool:
     return any(
         line.startswith("PING ") or WINDOWS_HEADING.search(line) or ANSWER.search(line) or FPING.search(line)
         or FPING_CLOSING.match(line) or WINDOWS.search(line)
-        for line in lines[:20]
+        for line in (line[:LONGEST] for line in lines[:20])
     )  # fmt: skip
 
 
@@ -93,9 +98,9 @@ def read_ping(source: Path, lines: list[str]) -> Measured:
     closings: list[tuple[str, str]] = []
     for n, line in enumerate(lines, 1):
         where = f"{source}, line {n}"
-        stamp = STAMP.match(line)
+        closing, line = FPING_CLOSING.match(line), line[:LONGEST]
+        stamp, fping = STAMP.match(line), FPING.search(line)
         came = _stamp(stamp)
-        fping, closing = FPING.search(line), FPING_CLOSING.match(line)
         if fping:
             host = hosts.setdefault(fping["host"], _Session())
             host.add(int(fping["seq"]), _delay(where, fping) if fping["time"] else np.nan, came)
@@ -143,7 +148,8 @@ def _read_line(where: str, line: str, came: float, sessions: list[_Session]) -> 
     session = sessions[-1]
     if closing:
         session.total, session.closed = int(closing["sent"]), True
-        session.took = closing.groupdict().get("time")
+        took = CLOSING_TIME.search(line, closing.end()) if closing.re is CLOSING else None
+        session.took = None if took is None else took[1]
     elif numbered:
         session.add(int(numbered["seq"]), _delay(where, answer) if answer else np.nan, came if answer else np.nan)
     else:

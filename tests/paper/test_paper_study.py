@@ -138,6 +138,11 @@ def test_the_page(folder: Path, found: list[Result], page: Path) -> None:
         ["estimated"],
     ]  # the figure, law known, sensing, bounds
     assert re.findall("divisor=&quot;(.*?)&quot;", captions[0]) == ["at risk", "printed"]
+    assert re.findall(r"(Env1 and Env2|Printed divisor|Upper|Lower)", captions[0]) == [
+        "Env1 and Env2",
+        "Printed divisor",
+    ]
+    # by the panels' titles: on a page as wide as a reader's screen they do not stand two by two
     figures = page.parent / "figures"
     names = {path.stem for path in figures.iterdir()}
     assert {"regret", "regret-known-law", "sensing-regret", "price", "late-and-lossy", "learners", "loss"} <= names

@@ -57,7 +57,7 @@ def regret_section(
         f"with the paper's bonus for both, and Q is clipped at H. The paper prints neither its number of episodes nor its constant; here "
         f"{summary.size(figure)}, and {summary.constants(figure)}, chosen on other processes, behind constant and stochastic delays. "
         "The paper divides the bonus of the delay law by the number of times that the delay was just this long, which is no measure of how "
-        "well it is estimated; the upper panels divide by the number of times at risk, the lower ones as printed. "
+        "well it is estimated; the panels Env1 and Env2 divide by the number of times at risk, those of the printed divisor as the paper does. "
         "Constant delays start from a known past; "
         "stochastic ones with the first state seen. Ties are broken at random: with the lowest index every learner looks good here, "
         "because the first action is best everywhere."
@@ -67,8 +67,8 @@ def regret_section(
             "Regret of Algorithm 1 on the paper's chains",
             regret_panels(figure) + regret_panels([*certain, *printed], ", printed divisor"),
             share=True,
-            caption=f"Upper panels: {summary.called(figure[0])}. Lower panels: {summary.called(printed[0])}; a constant delay has no delay "
-            "bonus, so its runs are those above. Solid: constant delay; broken: Bernoulli interarrivals with P(Δ = 0) = p.",
+            caption=f"Env1 and Env2: {summary.called(figure[0])}. Printed divisor: {summary.called(printed[0])}; a constant delay has no delay "
+            "bonus, so its runs are the same with both. Solid: constant delay; broken: Bernoulli interarrivals with P(Δ = 0) = p.",
         ),
         "regret",
     )

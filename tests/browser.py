@@ -28,6 +28,8 @@ FLAGS = [
     "--disable-background-networking",
     "--disable-component-update",
     "--disable-sync",
+    # no page of its own for the address line of every window, and no process for a page that may come: nobody types here
+    "--disable-features=WebUIOmniboxPopup,WebUIOmniboxAimPopup,SpareRendererForSitePerProcess",
 ]
 NAMES = ("chromium", "chromium-browser", "google-chrome")
 WIDTHS = {360: "phone", 1200: "wide"}

@@ -6,6 +6,7 @@ import contextlib
 import csv
 import json
 import os
+import re
 import signal
 import subprocess
 import sys
@@ -168,14 +169,17 @@ def test_debug_shows_the_error_itself(monkeypatch: pytest.MonkeyPatch) -> None:
         cli.main()
 
 
-def ticks_of(session: int) -> list[int]:
-    """Of each process that belongs to a session: what it and its ended children have had of the processor."""
+TOLD_OFTEN = "from oldlight import __main__, progress; progress.EVERY_LINE = 0.1; __main__.main()"  # the command, which says every tenth of a second how far it is
+
+
+def members_of(session: int) -> list[int]:
+    """The processes that belong to a session."""
     found = []
     for entry in Path("/proc").glob("[0-9]*/stat"):
         with contextlib.suppress(OSError):
             told = entry.read_text().rpartition(")")[2].split()
             if int(told[3]) == session and told[0] != "Z":
-                found.append(sum(map(int, told[11:15])))
+                found.append(int(entry.parent.name))
     return found
 
 
@@ -185,23 +189,21 @@ def ticks_of(session: int) -> list[int]:
 def test_ctrl_c_is_130_and_ends_every_seed(workers: str, tmp_path: Path) -> None:
     """One SIGINT, to the parent alone: no further seed is started, and no process stays behind."""
     rows = tmp_path / "rows.json"
-    command = [sys.executable, "-m", "oldlight", "learn", "sensing_chain", "-c", "constant:2", "-n", "5000000", "--seeds", "4",
+    command = [sys.executable, "-c", TOLD_OFTEN, "learn", "sensing_chain", "-c", "constant:2", "-n", "5000000", "--seeds", "4",
                "--every", "1000000", "--workers", workers, "--json", str(rows)]  # fmt: skip
-    for enough in (
-        2.5 * int(workers),
-        10,
-        20,
-        45,
-    ):  # seconds of the processor, until the signal comes when work has begun
-        process = subprocess.Popen(
-            command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, start_new_session=True
-        )
-        while sum(ticks_of(process.pid)) < enough * os.sysconf("SC_CLK_TCK") and process.poll() is None:
-            time.sleep(0.05)
-        process.send_signal(signal.SIGINT)
-        _, err = process.communicate(timeout=120)
-        if rows.exists():
+    process = subprocess.Popen(
+        command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, start_new_session=True
+    )
+    assert process.stderr is not None
+    told = []
+    for line in process.stderr:  # until every worker is in the middle of its first seed
+        told.append(line)
+        done = re.match(r"learning: ([\d,]+) of 20,000,000", line)
+        if done and int(done[1].replace(",", "")) > 2_000 * int(workers):
             break
+    process.send_signal(signal.SIGINT)
+    _, rest = process.communicate(timeout=120)
+    err = "".join(told) + rest
     assert process.returncode == 130, err
     assert "Interrupted" in err
     assert "Traceback" not in err
@@ -209,7 +211,7 @@ def test_ctrl_c_is_130_and_ends_every_seed(workers: str, tmp_path: Path) -> None
     assert 0 < row["episodes"] < 5_000_000
     assert row["runs"] <= int(workers)
     for _ in range(100):  # the last of them go when they see that the parent has gone
-        if not ticks_of(process.pid):
+        if not members_of(process.pid):
             break
         time.sleep(0.1)
     else:

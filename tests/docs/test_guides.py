@@ -2,17 +2,22 @@
 
 from __future__ import annotations
 
+import contextlib
+import io
 import os
 import re
+import runpy
 import shlex
 import subprocess
 import sys
+from collections.abc import Callable
 from functools import cache
 from pathlib import Path
 
 import pytest
 from typer.testing import CliRunner
 
+from conftest import inline_engine
 from oldlight import cli
 from repeats import is_thorough
 
@@ -26,9 +31,8 @@ SAID = {
 }
 
 
-SHORTER = {  # in `make test`: the same with fewer episodes, and with one process at work, as tests/studies has more of them
+SHORTER = {  # in `make test`: the same with fewer episodes
     "researcher.toml": ("seeds = 3\nepisodes = 400\nevery = 40", "seeds = 2\nepisodes = 40\nevery = 4"),
-    "researcher.py": ('run_study(study, out / "runs")', 'run_study(study, out / "runs", workers=1)'),
     "engineer.py": ("episodes=400", "episodes=60"),
 }
 
@@ -45,15 +49,37 @@ def guides(place: Path) -> Path:
     return place
 
 
+@pytest.fixture
+def as_a_script(monkeypatch: pytest.MonkeyPatch) -> Callable[[Path, Path], str]:
+    """Runs a guide and returns what it printed: if thorough in a process of its own, as its readers do; otherwise in this one, where everything is imported
+    already, and so are the jobs of its study."""
+
+    def run(script: Path, out: Path) -> str:
+        if is_thorough():
+            command = [sys.executable, str(script), str(out)]
+            done = subprocess.run(command, capture_output=True, text=True, timeout=600, cwd=out, env=os.environ)
+            assert done.returncode == 0, done.stderr[-3000:]
+            return done.stdout
+        monkeypatch.setattr("oldlight.studies.runner._engine", inline_engine)
+        monkeypatch.setattr(sys, "argv", [str(script), str(out)])
+        monkeypatch.setattr(sys, "path", [str(script.parent), *sys.path])
+        monkeypatch.chdir(out)
+        said = io.StringIO()
+        with contextlib.redirect_stdout(said):
+            runpy.run_path(str(script), run_name="__main__")
+        sys.modules.pop("my_learner", None)
+        return said.getvalue()
+
+    return run
+
+
 @pytest.mark.slow
 @pytest.mark.parametrize("name", SAID)
-def test_the_guide_runs(name: str, tmp_path: Path) -> None:
+def test_the_guide_runs(name: str, tmp_path: Path, as_a_script: Callable[[Path, Path], str]) -> None:
     pytest.importorskip("pyarrow")
-    command = [sys.executable, str(guides(tmp_path / "guides") / f"{name}.py"), str(tmp_path)]
-    done = subprocess.run(command, capture_output=True, text=True, timeout=600, cwd=tmp_path, env=os.environ)
-    assert done.returncode == 0, done.stderr[-3000:]
+    printed = as_a_script(guides(tmp_path / "guides") / f"{name}.py", tmp_path)
     for words in SAID[name]:
-        assert words in done.stdout, f"{name}.py did not say {words!r}:\n{done.stdout[-3000:]}"
+        assert words in printed, f"{name}.py did not say {words!r}:\n{printed[-3000:]}"
 
 
 def shown() -> list[tuple[str, str]]:

@@ -91,6 +91,7 @@ class Page:
         file = anchor.removeprefix("fig-")
         drawing = what.draw() if isinstance(what, Diagram) else to_matplotlib(what, titled=False)
         svg = picture(drawing, "svg", file)
+        drawing.set_layout_engine("none")  # everything has its place now, in the other file too
         self._files |= {f"{file}.svg": lambda: svg, f"{file}.pdf": partial(picture, drawing, "pdf", file)}
         self._figures += 1
         still = inline_svg(svg, f"{anchor}-drawing")

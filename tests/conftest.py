@@ -175,6 +175,14 @@ def own(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
 
 
 @pytest.fixture
+def fewer_episodes(monkeypatch: pytest.MonkeyPatch) -> None:
+    """`check_learner` learns half as long, unless thorough."""
+    if not is_thorough():
+        monkeypatch.setattr("oldlight.testing.EPISODES", 8)
+        monkeypatch.setattr("oldlight.testing.BEFORE_STOP", 3)
+
+
+@pytest.fixture
 def no_dense_array(monkeypatch: pytest.MonkeyPatch) -> None:
     """Whoever makes a dense array of a sparse process fails."""
     from oldlight.model.transitions import Transitions

@@ -150,7 +150,7 @@ def _check_one_policy(learner: Any, problem: ImpairedMDP) -> None:
             )
             for _ in range(2 if hasattr(learner, "act") else 0):
                 answer = _probabilities(learner.act(info), problem.n_actions, f"{name}: act({info!r})")
-                if rng.bit_generator.state == state and not np.array_equal(answer, found):
+                if not np.array_equal(answer, found) and rng.bit_generator.state == state:
                     raise AssertionError(
                         f"{name}: between two episodes act({info!r}) is {answer} and {found}; expected one policy"
                     )

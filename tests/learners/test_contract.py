@@ -21,7 +21,7 @@ from oldlight.registry import learner_names, learner_of
 from oldlight.testing import check_learner
 from repeats import is_thorough
 
-K, STOP = (16, 6) if is_thorough() else (10, 4)  # episodes, and those before an interruption
+K, STOP = (16, 6) if is_thorough() else (8, 3)  # episodes, and those before an interruption
 
 
 def small(seed: int, H: int = 4) -> ol.TabularMDP:
@@ -187,7 +187,9 @@ def test_contract(name: str, options: dict[str, Any], where: str, tmp_path: Path
 
 
 @pytest.mark.parametrize(("name", "options", "where"), FEWER if is_thorough() else ONCE)
-def test_between_two_episodes_the_answers_are_one_policy(name: str, options: dict[str, Any], where: str) -> None:
+def test_between_two_episodes_the_answers_are_one_policy(
+    name: str, options: dict[str, Any], where: str, fewer_episodes: None
+) -> None:
     """And one seed gives one run, and a run continues from its checkpoint: the checks that users have too."""
     check_learner(learner_of(name, **options), PROBLEMS[where])
 

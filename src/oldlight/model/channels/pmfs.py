@@ -45,7 +45,7 @@ def running_sums(pmf: Floats) -> Floats:
 
 
 def _running_sums_of_few(pmf: list[float]) -> list[float]:
-    """The same numbers for the chances of some actions, in a tenth of the time."""
+    """The same numbers for the probabilities of some actions, in a tenth of the time."""
     total = list(accumulate(pmf))
     for k in range(len(pmf) - 1, -1, -1):
         if pmf[k] > 0:

@@ -34,7 +34,7 @@ from controller import controller_latency
 from envs import environments
 from forever import forever
 from links import links, loss_nodes
-from oldlight.kernels.long_blocks import COLUMNS, PRODUCT
+from oldlight.kernels.long_blocks import PRODUCT, ROWS, TILE
 from oldlight.machine import thread_count
 from page import markdown, surroundings, write
 from sparse import sparse_processes
@@ -257,8 +257,8 @@ def dense_successors(quick: bool) -> Iterator[Row]:
 
 def _products(S: int, A: int, queues: int) -> float:
     """Seconds for one operation in products as a plan makes them, one thread of ours each."""
-    columns = A * min(max(16, COLUMNS // A // 16 * 16), queues)
-    rows = -(-S * A // -(-S * A * S * columns // PRODUCT))
+    columns = A * min(max(16, PRODUCT // (ROWS * S * A) // 16 * 16), TILE, queues)
+    rows = min(S * A, PRODUCT // (S * columns) // 4 * 4)
     left, right, times = np.ones((rows, S)), np.ones((S, columns)), 2 * 10**7 // (rows * S * columns)
 
     def work(out: Any) -> None:

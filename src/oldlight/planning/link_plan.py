@@ -54,7 +54,8 @@ def distinct_actions(mdp: TabularMDP) -> NDArray[np.int64]:
     """For each action the first one that has the same transitions and rewards at every step."""
     R, A = mdp.rewards[:1] if mdp.stationary_rewards else mdp.rewards, mdp.n_actions
     earned = [R[:, :, a].tobytes() for a in range(A)]
-    if len(set(earned)) == A:
+    begins = [b"" if mdp.sparse else mdp.matrix(0)[a].tobytes() for a in range(A)]  # from the first state
+    if len(set(zip(earned, begins, strict=True))) == A:
         return np.arange(A)
     first: dict[tuple[bytes, ...], int] = {}
     return np.array([first.setdefault((earned[a], *_bytes_of_action(mdp, a)), a) for a in range(A)])

@@ -65,6 +65,7 @@ ENTRIES = {  # called from Python (what only loops call is not loaded by itself)
     "augmented_blocks.q_block",
     "posterior_sampling.block",
     "posterior_sampling.draw_process",
+    "dirichlet.draw_rows",
     "link_learner.block",
     "link_learner.due",
     "link_learner.prepare",

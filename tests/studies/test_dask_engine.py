@@ -5,9 +5,11 @@ from __future__ import annotations
 import contextlib
 import os
 import signal
+import socket
 import subprocess
 import sys
 import time
+import warnings
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -185,8 +187,14 @@ def test_a_killed_worker_changes_nothing(scheduler: tuple[str, list[subprocess.P
 
 
 def test_a_local_cluster_where_no_address_is_given(tmp_path: Path) -> None:
+    """And where dask's own port is taken, which its scheduler would complain about."""
     keys = KEYS | {"episodes": 50, "seeds": 1}
-    state = run_study(load_study(keys), tmp_path / "runs", engine="dask", workers=1, progress=False)
+    with socket.socket() as taken, warnings.catch_warnings():
+        with contextlib.suppress(OSError):  # somebody else may have it
+            taken.bind(("127.0.0.1", 8787))
+            taken.listen()
+        warnings.filterwarnings("error", message="Port 8787")
+        state = run_study(load_study(keys), tmp_path / "runs", engine="dask", workers=1, progress=False)
     assert state.complete, state.failed
     assert numbers(tmp_path / "runs") == undisturbed(keys, tmp_path)
 

@@ -86,6 +86,12 @@ def _learn(name: str, channel: str = "constant:1", **options: Any) -> None:
     ol.learn(ol.ImpairedMDP(_chain(), channel), learner, 4, progress=False)
 
 
+def _loss_learners() -> None:
+    """Algorithm 2 with bonuses, and posterior sampling, where observations are lost."""
+    for name in ("LossUCBVI", "PosteriorSampling"):
+        _learn(name, "loss:0.5")
+
+
 def _one_by_one() -> None:
     """Algorithm 1 by its three methods, as in the Gymnasium environments."""
     import oldlight as ol
@@ -133,7 +139,7 @@ PARTS: dict[str, Callable[[], None]] = {
     "augmented-q-learning": partial(_learn, "AugmentedQLearning"),
     "posterior-sampling": partial(_learn, "PosteriorSampling"),
     "link-learner": _link_learner,
-    "loss-learners": partial(_learn, "LossUCBVI", "loss:0.5"),
+    "loss-learners": _loss_learners,
     "environments": _environments,
 }
 

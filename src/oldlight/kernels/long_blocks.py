@@ -6,8 +6,8 @@ stands outside the maximum is done after it:
     value[s, w, q1] = reward[s, q1] + θ[s, q1]·max_a Σ_s2 P(s2|s, q1)·v_next[s2, a, w]
 
 so that heads q1 of one state with the same successors and probabilities (*twins*) have one maximum, made once. All maxima are made by one pass
-over w that takes up to five actions at a time, from two rows of v_next and their probabilities; where there are more than two successors, or
-a product of matrices, from sums that were made before, for a tile of w that stays in cache.
+over w that takes up to five actions at a time, from two rows of v_next and their probabilities (`_best_of_sums`); where there are more than two successors, or
+a product of matrices, from sums that were made before, for a tile of w that stays in cache (`_best_of_rows`).
 """
 
 import numpy as np
@@ -18,7 +18,7 @@ _inner = borrowing(fastmath={"contract"})
 
 TILE = 256  # w at a time
 PRODUCT = 2**18  # multiplications up to which the library for products does not start threads of its own
-COLUMNS = 160  # of a product; its rows are as many as PRODUCT leaves
+ROWS = 48  # of a product, about: with as many its columns fill what PRODUCT leaves
 
 
 @_inner
@@ -78,13 +78,43 @@ def _best_of_sums(source, i, p, i_second, p_second, w0, n, best, arg):
 
 
 @_inner
+def _best_of_rows(rows, n, best, arg):
+    """best[j] = max_a rows[a, j], and arg[j] the first a that reaches it: three rows, then two at a time; the last stands for one that is missing."""
+    last = len(rows) - 1
+    x, x1, x2 = rows[0], rows[min(1, last)], rows[min(2, last)]
+    for j in range(n):
+        y, k = x[j], 0
+        z = x1[j]
+        later = z > y
+        y = z if later else y
+        k = 1 if later else k
+        z = x2[j]
+        later = z > y
+        best[j] = z if later else y
+        arg[j] = 2 if later else k
+    for a in range(3, last + 1, 2):
+        b = min(a + 1, last)
+        x1, x2 = rows[a], rows[b]
+        for j in range(n):
+            y, k = best[j], arg[j]
+            z = x1[j]
+            later = z > y
+            y = z if later else y
+            k = a if later else k
+            z = x2[j]
+            later = z > y
+            best[j] = z if later else y
+            arg[j] = b if later else k
+
+
+@_inner
 def _add_up(successor, probability, begin, K, v_next, w0, n, x):
-    """x[0, a, j] = Σ_k probability[begin + k]·v_next[successor[begin + k], a, w0 + j], k < K, for K ≥ 3."""
+    """x[a, j] = Σ_k probability[begin + k]·v_next[successor[begin + k], a, w0 + j], k < K, for K ≥ 3."""
     w1, end = w0 + n, begin + K
     p, p1, p2 = probability[begin], probability[begin + 1], probability[begin + 2]
     i, i1, i2 = successor[begin], successor[begin + 1], successor[begin + 2]
     for a in range(v_next.shape[1]):
-        v, v1, v2, to = v_next[i, a, w0:w1], v_next[i1, a, w0:w1], v_next[i2, a, w0:w1], x[0, a]
+        v, v1, v2, to = v_next[i, a, w0:w1], v_next[i1, a, w0:w1], v_next[i2, a, w0:w1], x[a]
         for j in range(n):
             to[j] = p * v[j] + p1 * v1[j] + p2 * v2[j]
         for k in range(begin + 3, end - 1, 2):
@@ -107,8 +137,9 @@ def multiply(matrix, v_next, w0, n, columns, product):
             for j in range(n):
                 columns[s, a * n + j] = v_next[s, a, w0 + j]
     rows = len(matrix)
-    parts = (rows * S * choices * n + PRODUCT - 1) // PRODUCT
-    each = max(8, (rows + parts - 1) // parts)
+    most = max(4, PRODUCT // (S * choices * n) // 4 * 4)  # rows of one product, in fours as the library takes them
+    parts = (rows + most - 1) // most
+    each = (rows + 4 * parts - 1) // (4 * parts) * 4
     for i in range(0, rows, each):
         np.dot(matrix[i : i + each], columns, product[i : i + each])
 
@@ -134,21 +165,23 @@ def _find_twins(lists, A, s_from, s_to, twin):
 
 @_inner
 def _interleave(rows, which, scale, added, n, to):
-    """to[j·A + q] = added[q] + scale[q]·rows[which[q], j], four q at a time."""
+    """to[j·A + q] = added[q] + scale[q]·rows[which[q], j], five q at a time while there are as many, then one."""
     A = len(which)
     q = 0
-    while q + 3 < A:
-        row, row1, row2, row3 = rows[which[q]], rows[which[q + 1]], rows[which[q + 2]], rows[which[q + 3]]
-        r, r1, r2, r3 = added[q], added[q + 1], added[q + 2], added[q + 3]
-        th, th1, th2, th3 = scale[q], scale[q + 1], scale[q + 2], scale[q + 3]
+    while q + 4 < A:
+        row, row1, row2 = rows[which[q]], rows[which[q + 1]], rows[which[q + 2]]
+        row3, row4 = rows[which[q + 3]], rows[which[q + 4]]
+        r, r1, r2, r3, r4 = added[q], added[q + 1], added[q + 2], added[q + 3], added[q + 4]
+        th, th1, th2, th3, th4 = scale[q], scale[q + 1], scale[q + 2], scale[q + 3], scale[q + 4]
         k = q
         for j in range(n):
             to[k] = r + th * row[j]
             to[k + 1] = r1 + th1 * row1[j]
             to[k + 2] = r2 + th2 * row2[j]
             to[k + 3] = r3 + th3 * row3[j]
+            to[k + 4] = r4 + th4 * row4[j]
             k += A
-        q += 4
+        q += 5
     while q < A:
         row, th, r, k = rows[which[q]], scale[q], added[q], q
         for j in range(n):
@@ -159,13 +192,27 @@ def _interleave(rows, which, scale, added, n, to):
 
 @_inner
 def _interleave_actions(rows, which, n, to):
-    """to[j·A + q] = rows[which[q], j]."""
+    """to[j·A + q] = rows[which[q], j], five q at a time while there are as many, then one."""
     A = len(which)
-    for q in range(A):
+    q = 0
+    while q + 4 < A:
+        row, row1, row2 = rows[which[q]], rows[which[q + 1]], rows[which[q + 2]]
+        row3, row4 = rows[which[q + 3]], rows[which[q + 4]]
+        k = q
+        for j in range(n):
+            to[k] = row[j]
+            to[k + 1] = row1[j]
+            to[k + 2] = row2[j]
+            to[k + 3] = row3[j]
+            to[k + 4] = row4[j]
+            k += A
+        q += 5
+    while q < A:
         row, k = rows[which[q]], q
         for j in range(n):
             to[k] = row[j]
             k += A
+        q += 1
 
 
 @compiled(fastmath={"contract"})
@@ -182,9 +229,9 @@ def best_of_many(lists, matrix, reward, theta, v_next, value, action, part):
         twin[i] = i % A
     if not dense:
         _find_twins(lists, A, s_from, s_to, twin)
-    tile = min(max(16, COLUMNS // choices // 16 * 16) if dense else TILE, w_to - w_from)
+    tile = min(max(16, PRODUCT // (ROWS * S * choices) // 16 * 16) if dense else TILE, TILE, w_to - w_from)
     bests, args = np.empty((A, tile)), np.empty((A, tile), np.int64)
-    r, th, x = np.empty(A), np.empty(A), np.empty((1, 0 if dense else choices, tile))
+    r, th, x = np.empty(A), np.empty(A), np.empty((0 if dense else choices, tile))
     columns, products = np.empty(S * choices * tile if dense else 0), np.empty(rows * choices * tile if dense else 0)
     for w0 in range(w_from, w_to, tile):
         n = min(tile, w_to - w0)
@@ -201,18 +248,19 @@ def best_of_many(lists, matrix, reward, theta, v_next, value, action, part):
                 th[q] = theta[min(s, s_theta - 1), min(q, q_theta - 1)]
                 if twin[here + q] < q:
                     continue
-                source, i, p, i_second, p_second, begin = sums, here + q, 1.0, here + q, 0.0, 0
-                if not dense:
-                    row, K = first[s * A + q], count[s * A + q]
-                    if K > 2:
-                        _add_up(successor, probability, row, K, v_next, w0, n, x)
-                        source, i, i_second = x, 0, 0
-                    else:
-                        source, begin, i, p = v_next, w0, np.int64(successor[row]), probability[row]
-                        i_second = i
-                        if K > 1:
-                            i_second, p_second = np.int64(successor[row + 1]), probability[row + 1]
-                _best_of_sums(source, i, p, i_second, p_second, begin, n, bests[q], args[q])
+                best, arg = bests[q], args[q]
+                if dense:
+                    _best_of_rows(sums[here + q], n, best, arg)
+                    continue
+                row, K = first[s * A + q], count[s * A + q]
+                if K > 2:
+                    _add_up(successor, probability, row, K, v_next, w0, n, x)
+                    _best_of_rows(x, n, best, arg)
+                    continue
+                i, p, i_second, p_second = np.int64(successor[row]), probability[row], np.int64(successor[row]), 0.0
+                if K > 1:
+                    i_second, p_second = np.int64(successor[row + 1]), probability[row + 1]
+                _best_of_sums(v_next, i, p, i_second, p_second, w0, n, best, arg)
             which = twin[here : here + A]
             _interleave(bests, which, th, r, n, value[s, w0 : w0 + n].reshape(n * A))
             if keep:

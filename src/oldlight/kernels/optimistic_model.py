@@ -9,6 +9,7 @@ from typing import NamedTuple
 import numpy as np
 
 from oldlight.kernels.cache import compiled
+from oldlight.kernels.dirichlet import draw_rows
 
 PRIOR, BEST, BERNSTEIN, HOEFFDING, POSTERIOR = range(5)
 LEAST = 0.01  # pseudo-visits that are learnt
@@ -202,31 +203,16 @@ def towards_best(number, rewards, visits, sharpness, rng, P):
 
 
 @compiled
-def _dirichlet(number, prior, rng, out):
-    """Rows of a Dirichlet law with parameters number + prior, axes [t, s, a, s2]; uniform where the variates are all too small."""
-    T, S, A, _ = number.shape
-    for t in range(T):
-        for s in range(S):
-            for a in range(A):
-                total = 0.0
-                for s2 in range(S):
-                    out[t, s, a, s2] = rng.standard_gamma(number[t, s, a, s2] + prior)
-                    total += out[t, s, a, s2]
-                for s2 in range(S):
-                    out[t, s, a, s2] = out[t, s, a, s2] / total if total > 0.0 else 1.0 / S
-
-
-@compiled
 def drawn(number, rewards, prior, draws, rng, P):
     """ "posterior"."""
     H, S, A = rewards.shape
     T = len(number)
     if draws == 1:
-        _dirichlet(number, prior, rng, P)
+        draw_rows(number.reshape(-1, S), prior, rng, P.reshape(-1, S))
         return T
     many = np.empty((draws, T, S, A, S))
     for i in range(draws):
-        _dirichlet(number, prior, rng, many[i])
+        draw_rows(number.reshape(-1, S), prior, rng, many[i].reshape(-1, S))
     V, V_next = np.zeros(S), np.zeros(S)
     for t in range(H - 1, -1, -1):
         here = min(t, T - 1)

@@ -1,31 +1,24 @@
 """Posterior sampling under delay, compiled: one draw from the posterior, and blocks of episodes. `oldlight.learners.posterior_sampling` has the algorithm."""
 
-import numpy as np
-
 from oldlight.kernels.cache import compiled
 from oldlight.kernels.counts import count
 from oldlight.kernels.delay import sweep
+from oldlight.kernels.dirichlet import draw_prior, share_out
 from oldlight.kernels.episode_blocks import keep_policy, play_one, room_for_one
 from oldlight.kernels.optimistic_tables import draw_noise, start_value
 
 
 @compiled
 def draw_process(counts, alpha, rng, weight):
-    """weight[row, pair, s]: Dirichlet with the parameters alpha + N(row, pair, s), made from gamma variates; uniform where those are all too small."""
-    rows, pairs, S = weight.shape
-    parameter = np.empty(S)
+    """weight[row, pair, s]: Dirichlet with the parameters alpha + N(row, pair, s), as `oldlight.kernels.dirichlet` draws it."""
+    rows, pairs, _ = weight.shape
     for row in range(rows):
         for pair in range(pairs):
-            for s in range(S):
-                parameter[s] = alpha
+            drawn = weight[row, pair]
+            draw_prior(alpha, rng, drawn)
             for k in range(counts.count[row, pair]):
-                parameter[counts.successor[row, pair, k]] += counts.number[row, pair, k]
-            total = 0.0
-            for s in range(S):
-                weight[row, pair, s] = rng.standard_gamma(parameter[s])
-                total += weight[row, pair, s]
-            for s in range(S):
-                weight[row, pair, s] = weight[row, pair, s] / total if total > 0.0 else 1.0 / S
+                drawn[counts.successor[row, pair, k]] += rng.standard_gamma(counts.number[row, pair, k])
+            share_out(drawn)
 
 
 @compiled

@@ -68,7 +68,7 @@ class PosteriorSampling(Learner):
                 raise ValueError(
                     "pooled counts are for stationary transitions; this process has one law per step: pooled=False"
                 )
-            self.number = np.zeros((1 if self.pooled else H, S * A, S), dtype=np.int64)
+            self.number = np.zeros((1 if self.pooled else H, S * A, S))
             self._like = self._any_problem()
             self.room = search_room(setting_tables(setting, self.pooled))
         else:
@@ -119,17 +119,14 @@ class PosteriorSampling(Learner):
         return found
 
     def _draw(self) -> Floats:
-        """One row of the posterior for each pair: axes (row, s·A + a, s2); `ROWS` at a time, so that nothing of its size is there twice."""
+        """One row of the posterior for each pair: axes (row, s·A + a, s2); `ROWS` at a time, so that Ctrl-C is heard."""
+        from oldlight.kernels.dirichlet import draw_rows
+
         S = self.setting.n_states
         drawn = np.empty(self.number.shape)
         rows, numbers = drawn.reshape(-1, S), self.number.reshape(-1, S)
         for i in range(0, len(rows), ROWS):
-            some = rows[i : i + ROWS]
-            self.rng.standard_gamma(numbers[i : i + ROWS] + self.alpha, out=some)
-            total = some.sum(axis=1, keepdims=True)
-            if total.min() <= 0.0:  # variates that are all too small
-                some[total[:, 0] <= 0.0], total[total <= 0.0] = 1.0 / S, 1.0
-            some /= total
+            draw_rows(numbers[i : i + ROWS], float(self.alpha), self.rng, rows[i : i + ROWS])
         return drawn
 
     def _any_problem(self) -> ImpairedMDP:

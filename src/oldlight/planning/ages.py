@@ -44,7 +44,7 @@ from oldlight.model.information import Block as Place
 from oldlight.model.mdp import TabularMDP
 from oldlight.model.successors import Successors, all_successors, padded_width, successors_at
 from oldlight.planning.blocks import SMALL
-from oldlight.planning.delay import DelayModel, SingleBlocks, share
+from oldlight.planning.delay import KEPT, DelayModel, SingleBlocks, share
 from oldlight.planning.law_rows import likely_states
 from oldlight.planning.scratch import empty
 
@@ -68,15 +68,19 @@ class Plant(DelayModel):
 
     @cached_property
     def lists(self) -> tuple[NDArray[np.int64], Floats, NDArray[np.int64], Floats]:
-        """Successors index[t, s·A + a, k], their probabilities, their number and the rewards [t, s, a]; one t if stationary."""
-        mdp = self.mdp
+        """Successors index[t, s·A + a, k], their probabilities, their number and the rewards [t, s, a]; one t if stationary. Made once for a small process."""
+        mdp, known = self.mdp, self.mdp._cache.get("padded lists")
+        if known is not None:
+            return known  # type: ignore[no-any-return]
         steps = all_successors(mdp)
         shape = (len(steps), mdp.n_states * mdp.n_actions, padded_width(steps))
         index, weight = np.zeros(shape, np.int64), np.zeros(shape)
         for t, x in enumerate(steps):
             index[t, :, : x.width], weight[t, :, : x.width] = x.padded()
         rewards = np.array(mdp.rewards[:1] if mdp.stationary_rewards else mdp.rewards, order="C")  # never read-only
-        return index, weight, np.stack([x.count for x in steps]), rewards
+        found = index, weight, np.stack([x.count for x in steps]), rewards
+        mdp._cache.update({"padded lists": found} if index.size <= KEPT else {})
+        return found
 
     def rewards(self, t: int) -> Floats:
         return np.zeros((self.mdp.n_states, self.mdp.n_actions)) if t < 0 else self.mdp.rewards[t]
@@ -174,10 +178,10 @@ class AgeTables:
         S, entries = self.layers.n_states, self.layers.n_states * self.layers.n_actions**block.length
         return flat[offset : offset + entries].reshape(S, -1)
 
-    def values(self, h: int, i: int) -> Floats:
-        """The kept upper values [s, code] of a block."""
+    def values(self, h: int, i: int, kept: Floats | None = None) -> Floats:
+        """The kept upper values [s, code] of a block, or those of other `kept` tables."""
         block = self.layers.blocks[h][i]
-        return self._place(self.upper, block.offset, block)
+        return self._place(self.upper if kept is None else kept, block.offset, block)
 
     def _room(self, flat: Floats, offset: int, block: Block) -> Floats | None:
         """Where a block is made: where it is kept, if it is."""

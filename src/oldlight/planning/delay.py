@@ -49,7 +49,7 @@ if TYPE_CHECKING:
     from concurrent.futures import ThreadPoolExecutor
 
 Values = Literal["two times", "all times"]
-KEPT = 100_000  # places of a layout up to which its schedule is kept for the next problem with that layout
+KEPT = 100_000  # places of a layout up to which its schedule is kept for the next problem with that layout; entries of lists that are kept with a process
 UNIT = 64  # threads share w in multiples of this
 MOST_ON_DISK = 10**13  # bytes of tables up to which a refusal offers files instead of memory
 SHORT = 32  # up to this many w a block with dense successors is not shared

@@ -54,10 +54,19 @@ def distinct_actions(mdp: TabularMDP) -> NDArray[np.int64]:
     """For each action the first one that has the same transitions and rewards at every step."""
     R, A = mdp.rewards[:1] if mdp.stationary_rewards else mdp.rewards, mdp.n_actions
     earned = [R[:, :, a].tobytes() for a in range(A)]
-    if len(set(earned)) == A:
+    begins = [b"" if mdp.sparse else mdp.matrix(0)[a].tobytes() for a in range(A)]  # from the first state
+    if len(set(zip(earned, begins, strict=True))) == A:
         return np.arange(A)
     first: dict[tuple[bytes, ...], int] = {}
     return np.array([first.setdefault((earned[a], *_bytes_of_action(mdp, a)), a) for a in range(A)])
+
+
+def kept_actions(mdp: TabularMDP) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+    """The first of all actions that do the same, and for each action the place of its first one among them; found once for a process."""
+    if "kept actions" not in mdp._cache:
+        mdp._cache["kept actions"] = np.unique(distinct_actions(mdp), return_inverse=True)
+    found: tuple[NDArray[np.int64], NDArray[np.int64]] = mdp._cache["kept actions"]
+    return found
 
 
 def _bytes_of_action(mdp: TabularMDP, a: int) -> Iterator[bytes]:
@@ -91,13 +100,11 @@ class LinkPlan:
         self.mdp, self.automaton, self.scratch, self.room = mdp, automaton, scratch, room
         self.settle_all = settle_all
         self.limit = default_limit() if max_bytes is None else max_bytes
-        first = distinct_actions(mdp)
-        own = first == np.arange(mdp.n_actions)
-        self.kept = np.flatnonzero(own)
-        self.number: NDArray[np.int64] = (np.cumsum(own) - 1)[first]
+        self.kept, self.number = kept_actions(mdp)
         self.closed = CLOSED * magnitude(mdp)  # a gap of this size is rounding
-        small = mdp if len(self.kept) == mdp.n_actions else with_actions(mdp, self.kept)
-        self.plant = Plant(small, initial=initial, pending=tuple(int(self.number[a]) for a in pending))
+        self.plant = Plant(
+            with_actions(mdp, self.kept), initial=initial, pending=tuple(int(self.number[a]) for a in pending)
+        )
         self.error = merging_error(automaton.merging, mdp.rewards)
         self.tables: AgeTables | None = None
         self.search: AgeSearch | None = None
@@ -335,6 +342,9 @@ class LinkPlan:
 
 
 def with_actions(mdp: TabularMDP, kept: NDArray[np.int64]) -> TabularMDP:
+    """The process with these of its actions alone; itself, if they are all."""
+    if len(kept) == mdp.n_actions:
+        return mdp
     rows = (np.arange(mdp.n_states)[:, None] * mdp.n_actions + kept).reshape(-1)
     steps = [mdp.matrix(h)[rows] for h in range(1 if mdp.stationary_transitions else mdp.finite_horizon)]
     if not mdp.sparse:

@@ -17,7 +17,7 @@ from oldlight.planning.gap import rounding
 from oldlight.planning.holding import held
 from oldlight.planning.impairments import CONTROL, IMPAIRMENTS, falls, in_steps, link_of
 from oldlight.planning.known_points import Bounds, KnownPoints, Levels
-from oldlight.planning.link_plan import distinct_actions, with_actions
+from oldlight.planning.link_plan import kept_actions, with_actions
 from oldlight.planning.requirement_result import Point, Requirement
 from oldlight.planning.search import CLOSED, magnitude
 from oldlight.progress import Callback
@@ -61,9 +61,7 @@ class Question:
             raise TypeError(
                 f"mdp({n:g}) is of type {type(mdp).__name__}, expected a TabularMDP for this control period"
             )
-        first = distinct_actions(mdp)
-        kept = np.unique(first)
-        return mdp if len(kept) == mdp.n_actions or self.actuation else with_actions(mdp, kept)
+        return mdp if self.actuation else with_actions(mdp, kept_actions(mdp)[0])
 
     def problem(self, levels: Levels) -> ImpairedMDP:
         """The problem at these levels. Actions that do the same are one, which changes no value."""

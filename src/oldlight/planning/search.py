@@ -347,9 +347,11 @@ def different_rewards(mdp: TabularMDP) -> tuple[Floats, int]:
 
 
 def magnitude(mdp: TabularMDP) -> float:
-    """The largest return, or its negative."""
-    R, times = different_rewards(mdp)
-    return max(times * float(np.abs(R).max(axis=(1, 2)).sum()), 1e-300)
+    """The largest return, or its negative; found once for a process."""
+    if "magnitude" not in mdp._cache:
+        R, times = different_rewards(mdp)
+        mdp._cache["magnitude"] = max(times * float(np.abs(R).max(axis=(1, 2)).sum()), 1e-300)
+    return float(mdp._cache["magnitude"])
 
 
 @lru_cache(maxsize=8)

@@ -59,10 +59,9 @@ class SettledSearch(AgeSearch):
     with_sequences: bool = False
     _kept: tuple[int, int] = field(default=(0, 0), init=False)  # states and places of laws that are never forgotten
     _until: float = field(default=np.inf, init=False)
+    _started: bool = field(default=False, init=False)
 
     def __post_init__(self) -> None:
-        from oldlight.kernels import graph
-
         tables = self.tables.allocate()
         self._arrange(max(FEWEST, min(8, ENOUGH // max(tables.layers.blind_size, 1)) * tables.layers.blind_size))
         self._settled = self._corners(True, self.with_sequences)
@@ -80,10 +79,58 @@ class SettledSearch(AgeSearch):
         tables.settle = None  # no circle of references: what is not used any more is free at once
         if self.forgets and 2 * self.states > len(self._graph.whole):
             self._forget()
-        self._start()
-        self._kept = int(self._graph.count[graph.STATES]), int(self._graph.count[graph.BELIEFS])
-        self._settle_start()
-        self.lower, self.upper = self._value()
+        if self._begins_at_corners():
+            self.lower, self.upper = self._from_corners()
+        else:
+            self._ensure_started()
+            self.lower, self.upper = self._value()
+
+    def _begins_at_corners(self) -> bool:
+        """Are the information states of time 0 corners, or the law of an unknown first state? Then the bounds there are known without the graph."""
+        layers, initial = self.tables.layers, self.tables.plant.initial
+        return not any(layers.blocks[0][i].root for _, i, _ in layers.start) and int(np.count_nonzero(initial)) > 1
+
+    def _from_corners(self) -> tuple[float, float]:
+        """The bounds of the start, from its corners and from its law, which is closed by this."""
+        tables, layers, initial = self.tables, self.tables.layers, self.tables.plant.initial
+        low = high = 0.0
+        for p, i, age in layers.start:
+            if age == NOTHING_NEWER:
+                closed = self.laws(0, initial[None], block=i)[0]
+                low, high = low + p * float(closed[0]), high + p * float(closed[1])
+            else:
+                low += p * float(initial @ tables.values(0, i, tables.lower).mean(axis=1))
+                high += p * float(initial @ tables.values(0, i).mean(axis=1))
+        return low, high
+
+    def _ensure_started(self) -> None:
+        """Enter the information states of time 0 into the graph, where what they are worth is not enough."""
+        from oldlight.kernels import graph
+
+        if not self._started:
+            self._started = True
+            self._start()
+            self._kept = int(self._graph.count[graph.STATES]), int(self._graph.count[graph.BELIEFS])
+            self._settle_start()
+
+    def run(
+        self,
+        tolerance: float = 0.0,
+        seconds: float = np.inf,
+        most: int | None = None,
+        progress: Callable[[int, int], None] | None = None,
+    ) -> AgeSearch:
+        if self.upper - self.lower <= max(tolerance, self.closed):
+            return self
+        self._ensure_started()
+        return super().run(tolerance, seconds, most, progress)
+
+    @property
+    def lower_by_start(self) -> Floats | None:
+        if any(age == NOTHING_NEWER for _, _, age in self.tables.layers.start):
+            return None
+        self._ensure_started()
+        return super().lower_by_start
 
     @property
     def ceiling(self) -> Floats:

@@ -30,7 +30,7 @@ from oldlight.model.link_information import LinkInformation
 from oldlight.model.mdp import TabularMDP
 from oldlight.model.problem import ImpairedMDP
 from oldlight.model.stationary_policy import StationaryPolicy
-from oldlight.planning.link_plan import distinct_actions, with_actions
+from oldlight.planning.link_plan import kept_actions, with_actions
 from oldlight.planning.solution import PlanOptions, Solution, Work
 from oldlight.planning.stationary_tables import EndlessPlant, EndlessTables
 from oldlight.planning.stationary_walk import END, PolicyChain, chain_value, silence
@@ -72,10 +72,9 @@ class ForeverPlan:
         self.seconds, self.began = seconds, time.perf_counter()
         mdp = problem.mdp
         self.scale = scale_of(mdp)
-        self.kept, self.number = np.unique(distinct_actions(mdp), return_inverse=True)
-        small = mdp if len(self.kept) == mdp.n_actions else with_actions(mdp, self.kept)
+        self.kept, self.number = kept_actions(mdp)
         pending = tuple(int(self.number[a]) for a in problem.pending)
-        self.plant = EndlessPlant(small, problem.initial, pending)
+        self.plant = EndlessPlant(with_actions(mdp, self.kept), problem.initial, pending)
         self.lower, self.upper = -np.inf, np.inf
         self.policy: StationaryPolicy | None = None
         self.made: EndlessTables | None = None  # of the policy

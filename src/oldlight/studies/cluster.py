@@ -82,9 +82,11 @@ def _client(workers: int, scheduler: str | None) -> Iterator[Any]:
         with client:
             yield client
         return
+    # no dashboard, and whatever port is free for what the scheduler serves all the same: without an address it warns where 8787 is taken
+    quiet = {"dashboard_address": "127.0.0.1:0", "scheduler_kwargs": {"dashboard": False}}
     of = {"n_workers": workers, "threads_per_worker": 1, "processes": True, "memory_limit": 0, "env": ONE_THREAD}
     with (
-        dask.LocalCluster(**of, dashboard_address=None) as cluster,
+        dask.LocalCluster(**of, **quiet) as cluster,
         dask.Client(cluster, set_as_default=False) as client,
     ):
         yield client

@@ -18,7 +18,7 @@ from oldlight.model.link_information import LinkInformation, PolicyOfNodes
 from oldlight.model.mdp import TabularMDP
 from oldlight.model.problem import ImpairedMDP
 from oldlight.planning.ladder import first_best
-from oldlight.planning.link_plan import distinct_actions
+from oldlight.planning.link_plan import kept_actions
 from oldlight.planning.link_solution import solve_within
 from oldlight.planning.solution import Solution
 
@@ -28,7 +28,7 @@ REMEMBERED = 200_000  # beliefs
 
 def table_age(mdp: TabularMDP, most: int) -> int:
     """The oldest age d ≤ `most` whose tables have at most `ENTRIES` entries, S·A^d."""
-    A, d = len(np.unique(distinct_actions(mdp))), 0
+    A, d = len(kept_actions(mdp)[0]), 0
     while d < most and mdp.n_states * A ** (d + 1) <= ENTRIES:
         d += 1
     return d

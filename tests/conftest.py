@@ -13,7 +13,6 @@ from typing import Any
 
 import numpy as np
 import pytest
-from _pytest.runner import runtestprotocol
 
 import oldlight as ol
 from oracle import History, random_instance
@@ -33,9 +32,8 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 
 def pytest_configure(config: pytest.Config) -> None:
     set_thorough(bool(config.getoption("--thorough")))
-    if (
-        signal.getsignal(signal.SIGINT) == signal.SIG_IGN
-    ):  # started with nohup or &: processes that tests send Ctrl-C to would ignore it too
+    # started with nohup or &: processes that tests send Ctrl-C to would ignore it too
+    if signal.getsignal(signal.SIGINT) == signal.SIG_IGN:
         signal.signal(signal.SIGINT, signal.default_int_handler)
 
 
@@ -80,18 +78,6 @@ def pytest_collection_finish() -> None:
     gc.collect()
     gc.freeze()
     gc.set_threshold(20_000, 20, 20)
-
-
-@pytest.hookimpl(tryfirst=True)
-def pytest_runtest_protocol(item: pytest.Item, nextitem: pytest.Item | None) -> bool | None:
-    """A test process tells the first one of each test once, and of a set-up or an end only if it is not as it should be: thousands of tests are told of six
-    times otherwise, which is more work than many of them are."""
-    if "PYTEST_XDIST_WORKER" not in os.environ:
-        return None
-    for report in runtestprotocol(item, log=False, nextitem=nextitem):
-        if report.when == "call" or not report.passed:
-            item.ihook.pytest_runtest_logreport(report=report)
-    return True
 
 
 def pytest_terminal_summary(config: pytest.Config) -> None:

@@ -39,8 +39,8 @@ def pytest_configure(config: pytest.Config) -> None:
 
 @pytest.hookimpl(optionalhook=True)
 def pytest_xdist_auto_num_workers() -> int:
-    """`-n auto` starts one test process more than there are cores: some tests wait, for a browser, a killed process or a clock."""
-    return (os.cpu_count() or 1) + 1
+    """`-n auto` starts a test process for each core. One more would work while some tests wait, but it takes more than that: 6 min 24 s instead of 5 min 52 s."""
+    return os.cpu_count() or 1
 
 
 def without_half_of_the_pairs(items: Iterable[pytest.Item]) -> Iterator[pytest.Item]:

@@ -259,7 +259,8 @@ def _products(S: int, A: int, queues: int) -> float:
     """Seconds for one operation in products as a plan makes them, one thread of ours each."""
     columns = A * min(max(16, PRODUCT // (ROWS * S * A) // 16 * 16), TILE, queues)
     rows = min(S * A, PRODUCT // (S * columns) // 4 * 4)
-    left, right, times = np.ones((rows, S)), np.ones((S, columns)), 2 * 10**7 // (rows * S * columns)
+    times = 2 * 10**9 // (rows * S * columns)  # a tenth of a second: starting threads is not to count
+    left, right = np.ones((rows, S)), np.ones((S, columns))
 
     def work(out: Any) -> None:
         for _ in range(times):

@@ -6,6 +6,7 @@ import functools
 import http.server
 import os
 import re
+import shutil
 import subprocess
 import sys
 import threading
@@ -32,11 +33,30 @@ LOADED = re.compile(
 )
 
 
+def is_current(made: Path) -> bool:
+    """Was the site made, without a fault, after the last change of what it is made from?"""
+    sources = [*ROOT.glob("*.*"), *(ROOT / "docs").rglob("*"), *(ROOT / "src").rglob("*.py")]
+    return made.exists() and made.stat().st_mtime > max(path.stat().st_mtime for path in sources if path.is_file())
+
+
+def test_a_site_is_taken_only_if_nothing_has_changed_since(tmp_path: Path) -> None:
+    stamp = tmp_path / ".made"
+    assert not is_current(stamp)
+    stamp.touch()
+    assert is_current(stamp)
+    os.utime(stamp, (0, (ROOT / "mkdocs.yml").stat().st_mtime))
+    assert not is_current(stamp)
+
+
 @pytest.fixture(scope="module")
 def site(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """The site, built as `make docs` builds it: strict, so that a broken link or an unknown name stops it."""
+    """The site, built as `make docs` builds it: strict, so that a broken link or an unknown name stops it. The one that `make docs` has left, if it is not older
+    than anything that it is made from."""
 
     def make(out: Path) -> None:
+        if is_current(ROOT / "site" / ".made"):
+            shutil.copytree(ROOT / "site", out, dirs_exist_ok=True)
+            return
         command = [sys.executable, "-m", "mkdocs", "build", "--quiet", "--site-dir", str(out)]
         env = {**os.environ, "NO_MKDOCS_2_WARNING": "1"}
         done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, timeout=600, env=env)

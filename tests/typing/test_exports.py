@@ -78,14 +78,13 @@ def test_import_loads_nothing_heavy_and_leaves_the_import_machinery_alone() -> N
     }
 
 
-@pytest.mark.parametrize("old", RENAMED)
-def test_a_renamed_module_still_works_with_a_warning(old: str) -> None:
-    new, name = RENAMED[old]
+@pytest.mark.parametrize("way", ["import oldlight.{0} as was", "from oldlight import {0} as was"])
+def test_a_renamed_module_still_works_with_a_warning(way: str) -> None:
+    """Each with its own warning alone; in one process, which none of them has been imported in before."""
     code = "import importlib, warnings\nwarnings.simplefilter('always')\n"
-    for way in (f"import oldlight.{old} as was", f"from oldlight import {old} as was"):
-        said = run(
-            f"{code}with warnings.catch_warnings(record=True) as caught:\n    {way}\n"
-            f"assert was is importlib.import_module('{new}') and hasattr(was, '{name}'), was\n"
-            f"print(*{{f'{{w.category.__name__}}: {{w.message}}' for w in caught}})"
-        )
-        assert " ".join(said) == f"DeprecationWarning: oldlight.{old} is now {new}", way
+    for old, (new, name) in RENAMED.items():
+        code += f"with warnings.catch_warnings(record=True) as caught:\n    {way.format(old)}\n"
+        code += f"assert was is importlib.import_module('{new}') and hasattr(was, '{name}'), was\n"
+        code += "print(*{f'{w.category.__name__}: {w.message}' for w in caught}, end='; ')\n"
+    expected = [f"DeprecationWarning: oldlight.{old} is now {new}; " for old, (new, _) in RENAMED.items()]
+    assert " ".join(run(code)) == "".join(expected).strip()

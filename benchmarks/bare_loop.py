@@ -158,7 +158,8 @@ class BareLoop:
             return
         table, layout = policy.actions, policy.layout
         if d is None:
-            link = _generator(seed, chunk, 1).random((H, CHUNK))
+            link = np.zeros((H, CHUNK))
+            _generator(seed, chunk, 1).random(out=link[: problem.law.uncertain_steps])
             law = (self.first, self.waits, problem.law.longest_delay)
             _play_random(*self.process, table, layout.offset, layout.root, self.initial, u, link, *law, found, A)
             return

@@ -117,6 +117,37 @@ def test_blocks_of_the_other_learners_give_the_same_numbers(name: str, who: str)
         np.testing.assert_array_equal(array, other[key], err_msg=key)
 
 
+LOSSES: dict[str, tuple[ol.ImpairedMDP, dict[str, Any]]] = {
+    "half lost": (ol.ImpairedMDP(process(1), "loss:0.5"), {}),
+    "half lost, pooled": (ol.ImpairedMDP(process(2), "loss:0.5"), {"pooled": True}),
+    "the first is always seen": (ol.ImpairedMDP(process(3), ol.Loss(seen=[1.0, 0.3, 0.6, 0.3, 0.3])), {}),
+    "the first state is certain": (ol.ImpairedMDP(process(4).replace(initial=np.eye(4)[1]), "loss:0.7"), {}),
+    "impossible successors": (ol.ImpairedMDP(process(5), "loss:0.4"), {"prior": 0.002}),
+    "other transitions in every step": (ol.ImpairedMDP(process(6, stationary=False), "loss:0.4"), {}),
+}
+
+
+@pytest.mark.parametrize("room", [2**25, 2**13], ids=["as much room as it likes", "little room"])
+@pytest.mark.parametrize("name", LOSSES)
+def test_blocks_under_loss_give_the_same_numbers(name: str, room: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Also where the search comes back in the middle of an episode, for more room or because it has to forget."""
+    monkeypatch.setattr("oldlight.learners.search_memory.LEAST_ROOM", room)
+    monkeypatch.setattr("oldlight.planning.settling.FEWEST", 4)
+    monkeypatch.setattr("oldlight.planning.settling.ENOUGH", 1)
+    problem, options = LOSSES[name]
+    learners = [ol.learners.PosteriorSampling(**options), one_by_one(ol.learners.PosteriorSampling(**options))]
+    runs = [learn(problem, learner, 60, seed=3, best=9.0, by_start=True, progress=False) for learner in learners]
+    assert_same(*runs)
+    assert [plays_blocks(learner) for learner in learners] == [True, False]
+    assert len(set(runs[0].returns.tolist())) > 10  # something happened
+    one, other = (learner.state() for learner in learners)
+    for key, array in one.items():
+        np.testing.assert_array_equal(array, other[key], err_msg=key)
+    for queue in ((0, 0, 0), (1, 1, 1)):  # at least one of them is off the plan
+        info = ol.Information.seen(t=0, state=1, queue=queue)
+        assert learners[0].policy().action(info) == learners[1].policy().action(info)  # type: ignore[attr-defined]
+
+
 def test_a_block_makes_room_for_the_cells_that_it_meets() -> None:
     """More cells than the first room holds, in blocks that are long before that."""
     problem = ol.ImpairedMDP(process(11, S=6, A=3, H=6), "constant:3")
@@ -127,11 +158,25 @@ def test_a_block_makes_room_for_the_cells_that_it_meets() -> None:
     assert_same(one, other)
 
 
-@pytest.mark.parametrize("make", [DelayedUCBVI, ol.learners.AugmentedQLearning, ol.learners.PosteriorSampling])
-def test_ctrl_c_within_a_block(make: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+LATE, LOSSY = PROBLEMS["delay 2, warm"], LOSSES["half lost"][0]
+
+
+@pytest.mark.parametrize(
+    ("make", "problem"),
+    [
+        (DelayedUCBVI, LATE),
+        (ol.learners.AugmentedQLearning, LATE),
+        (ol.learners.PosteriorSampling, LATE),
+        (ol.learners.PosteriorSampling, LOSSY),
+    ],
+    ids=["DelayedUCBVI", "AugmentedQLearning", "PosteriorSampling", "PosteriorSampling, lost"],
+)
+def test_ctrl_c_within_a_block(
+    make: Any, problem: ol.ImpairedMDP, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """The signal comes while a block runs, and is heard when its compiled call ends: the block is not counted, the run so far is attached, a checkpoint is
     written, and the run that goes on from it is the one that was not interrupted."""
-    problem, path = PROBLEMS["delay 2, warm"], tmp_path / "run.npz"
+    path = tmp_path / "run.npz"
     whole = learn(problem, make(), 500, seed=5, best=9.0, progress=False)
     play, blocks = make.play_block, []
 

@@ -70,18 +70,44 @@ def test_two_times_at_once_are_enough_memory(problem: ol.ImpairedMDP) -> None:
     assert model.schedule("two times").size < model.schedule("all times").size
 
 
+@pytest.mark.parametrize("multiplications", [20, 10**9], ids=["level by level", "all levels in one call"])
 @pytest.mark.parametrize("problem", problems())
-def test_parts_and_threads_change_nothing(problem: ol.ImpairedMDP, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_parts_and_threads_change_nothing(
+    problem: ol.ImpairedMDP, multiplications: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Also where the threads wait for each other between two levels, in one compiled call for all of them."""
     monkeypatch.setenv("OLDLIGHT_THREADS", "1")
     first, table = planned(problem)
     monkeypatch.setenv("OLDLIGHT_THREADS", "3")
     monkeypatch.setattr(blocks, "SMALL", 1)
-    monkeypatch.setattr(blocks, "CALL", 20)
+    monkeypatch.setattr(blocks, "CALL", multiplications)
     model = DelayModel(problem, Layout.of(problem))
-    assert max(parts for *_, parts in model.schedule("two times").calls(3)) >= 3
+    calls = list(model.schedule("two times").calls(3))
+    assert max(parts for *_, parts in calls) >= 3
+    assert multiplications == 20 or len(calls) == 1
     again, table_again = planned(problem)
     assert same(first, again)
     assert np.array_equal(table, table_again)
+
+
+@pytest.mark.parametrize("part", [0, 1])
+@pytest.mark.parametrize("stop", [KeyboardInterrupt, MemoryError])
+def test_nobody_waits_for_a_thread_that_ended_early(
+    part: int, stop: type[BaseException], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Ctrl-C before the own part has begun, or no memory in another thread: the plan ends with that error and does not hang."""
+    monkeypatch.setenv("OLDLIGHT_THREADS", "2")
+    monkeypatch.setattr(blocks, "SMALL", 1)
+    sweep = kernels.sweep
+
+    def stopped(*arguments: Any) -> None:
+        if arguments[-2] == part:
+            raise stop
+        sweep(*arguments)
+
+    monkeypatch.setattr(kernels, "sweep", stopped)
+    with pytest.raises(stop):
+        planned(ol.ImpairedMDP(process(5, 3, 6, 0), ol.ConstantDelay(2)))
 
 
 @pytest.mark.parametrize("problem", problems())
@@ -152,6 +178,7 @@ def test_no_compiled_call_is_long() -> None:
 def test_an_interrupt_between_two_calls_stops_the_plan(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("OLDLIGHT_THREADS", "2")
     monkeypatch.setattr(blocks, "SMALL", 1)
+    monkeypatch.setattr(blocks, "CALL", 1)
     times: list[int] = []
 
     def stop(done: int, total: int) -> None:

@@ -19,7 +19,8 @@ from typing import NamedTuple
 import numpy as np
 
 from oldlight.kernels.cache import compiled
-from oldlight.kernels.long_blocks import best_of_many, multiply
+from oldlight.kernels.long_blocks import best_of_many
+from oldlight.kernels.products import HIGH, WIDE, multiply, room_for_columns
 from oldlight.kernels.short_blocks import best_now, best_of_few
 
 BEST, FOLLOW, MIX, OPTIMISTIC = range(4)
@@ -215,7 +216,7 @@ def back_up(step, block, choice, s_from, s_to, w_from, w_to):
     x, mean, square = np.empty(together * tile), np.empty(together * tile), np.empty(together * tile)
     top, bests, args = np.empty(tile), np.empty((A, tile)), np.empty((A, tile), np.int64)
     keep = len(action) > 0 and (mode in (BEST, OPTIMISTIC))
-    columns = np.empty(S * choices * tile if dense else 0)
+    columns, sums = room_for_columns(S, choices if dense else 0, tile), np.empty(HIGH * WIDE)
     products = np.empty((s_to - s_from) * A * choices * tile if dense else 0)
     for w0 in range(w_from, w_to, tile):
         w1 = min(w0 + tile, w_to)
@@ -223,8 +224,7 @@ def back_up(step, block, choice, s_from, s_to, w_from, w_to):
         made = (s_to - s_from) * A if dense else 0
         product = products[: made * choices * n].reshape(made, choices * n)
         if dense:
-            scratch = columns[: S * choices * n].reshape(S, choices * n)
-            multiply(matrix[s_from * A : s_to * A], v_next, w0, n, scratch, product)
+            multiply(matrix[s_from * A : s_to * A], v_next, w0, n, columns, sums, product)
         for s in range(s_from, s_to):
             mode = modes[s & 1]
             for q in range(A):

@@ -10,16 +10,25 @@ from oldlight.kernels.cache import borrowing, compiled
 from oldlight.kernels.copying import copy_into
 from oldlight.kernels.graph import LOW_ACTION, NEXT, OPENED, enter
 from oldlight.kernels.outlook import NO, fill_ahead, pushed
-from oldlight.kernels.settling import ACT, DONE, HEIR, HELD, HIGH, PAUSE, search
+from oldlight.kernels.settling import ACT, DONE, HEIR, HELD, HIGH, NUMBER, PAUSE, search
 
 _inner = borrowing(error_model="numpy")
 
 
 @_inner
-def _write_down(graph, settled, h, D, i):
-    """The sequence of corner i of time h, which was settled just now, along the laws that follow while nothing is seen."""
-    out = settled.sequence[h - D, i]
-    out[0], j, following = settled.whole[h, ACT], 1, settled.whole[h, HEIR]
+def _listed(b, support):
+    n = 0
+    for s in range(len(b)):
+        if b[s] > 0.0:
+            support[n] = s
+            n += 1
+    return n
+
+
+@_inner
+def _write_down(graph, settled, h, D, action, following, out):
+    """The sequence of a node of time h, which was closed just now: its action, then those of the laws that follow while nothing is seen."""
+    out[0], j = action, 1
     while following >= 0:
         out[j], j, following = graph.whole[following, LOW_ACTION], j + 1, graph.whole[following, NEXT]
     if following < -1:
@@ -52,14 +61,42 @@ def settle(process, link, tables, graph, settled, block, start, limits):
         for a in range(A):
             settled.ceiling[link.blind_offset[block] + i, a] = settled.bound[h, a]
         if len(settled.sequence) > 0:
-            _write_down(graph, settled, h, process.sizes[2], i)
+            D, action, following = process.sizes[2], settled.whole[h, ACT], settled.whole[h, HEIR]
+            _write_down(graph, settled, h, D, action, following, settled.sequence[h - D, i])
     return S * width, DONE
+
+
+@compiled(error_model="numpy")
+def _settle_start(process, link, tables, graph, settled, limits):
+    """The bounds of the start, from the corners of time 0 and from the law of the first state, which is closed, and its sequence. Returns as `search`."""
+    law, weight, block = settled.start_law, settled.start_weight, settled.start_block[0]
+    low, up, hidden, in_sequence = 0.0, 0.0, weight[-1], len(settled.sequence) > 0
+    for c in range(len(weight) - 1):
+        for s in range(process.sizes[0] if weight[c] > 0.0 else 0):
+            low += weight[c] * law[s] * tables.lower[link.offset[c] + s]
+            up += weight[c] * law[s] * tables.upper[link.offset[c] + s]
+    if hidden > 0.0 or in_sequence:
+        support = np.zeros(process.sizes[0], np.int64)
+        here = (law, support, _listed(law, support))
+        status = search(process, link, tables, graph, settled, (block, 0, NO), here, np.bool_(False), limits)
+        if status != DONE:
+            return status
+        low, up = low + hidden * settled.real[0, HELD], up + hidden * settled.real[0, HIGH]
+    if in_sequence:
+        number = settled.whole[0, NUMBER]
+        if number >= 0:
+            action, following = graph.whole[number, LOW_ACTION], graph.whole[number, NEXT]
+            _write_down(graph, settled, 0, 0, action, following, settled.start_sequence)
+        else:  # the first state is certain
+            copy_into(settled.start_sequence, settled.sequence[0, -2 - number])
+    settled.start_bounds[0], settled.start_bounds[1] = low, up
+    return DONE
 
 
 @compiled(error_model="numpy")
 def settle_all(process, link, tables, graph, settled, start, limits):
     """Depth 0, where a tick that shows something shows the state itself: settle the corners of all times, the last block first, from start = (block, corner)
-    on. Returns the place where it stopped, and DONE (no block is left), GROW or PAUSE."""
+    on, then (block −1) the start, if its law is given. Returns the place where it stopped (block −2 at the end), and DONE, GROW or PAUSE."""
     c, i = start
     opened = graph.count[OPENED]
     later = np.empty((settled.ahead.shape[1] // process.sizes[1], process.sizes[0]))
@@ -81,7 +118,11 @@ def settle_all(process, link, tables, graph, settled, start, limits):
         c, i = c - 1, np.int64(0)
         if c >= 0 and graph.count[OPENED] - opened > limits.most[0]:
             return (c, i), PAUSE
-    return (c, i), DONE
+    if len(settled.start_law) > 0:
+        status = _settle_start(process, link, tables, graph, settled, limits)
+        if status != DONE:
+            return (c, i), status
+    return (c - 1, i), DONE
 
 
 @compiled(error_model="numpy")
@@ -92,16 +133,6 @@ def enter_corners(process, link, tables, graph, places, law, support):
         place = (places[i, 0], places[i, 1], places[i, 2])
         out[i] = enter(process, link, tables, graph, place, law, support, np.int64(1))
     return out
-
-
-@_inner
-def _listed(b, support):
-    n = 0
-    for s in range(len(b)):
-        if b[s] > 0.0:
-            support[n] = s
-            n += 1
-    return n
 
 
 @compiled(error_model="numpy")

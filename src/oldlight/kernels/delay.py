@@ -3,7 +3,8 @@
 `oldlight.planning.delay` has the recursion and `kernels.block` one block of it. A sweep goes over the rows of `Tables.blocks`, last time
 first. A row is a block of information states of time h with a queue of length m and wait δ (NODE), what follows the last action
 (REST, G_{H−m} of the recursion: one action, nothing chosen) or the queues of time h before anything is seen (ROOT). Rows of one time do not
-need each other, and each can be shared: part i of n does its share of every row, of its w if they are many, else of its s.
+need each other, and each can be shared: part i of n does its share of every row, of its w if they are many, else of its s. Parts of several times are done by as
+many threads, which wait for each other between two times (`oldlight.kernels.turns`).
 
 A learner's model has bonuses (mode OPTIMISTIC): the reward of a pair becomes reward + bonus[pair] + theta_bonus[pair, δ], the
 second only where the arrival is uncertain; a pair of which nothing is known is worth `remaining`, the most that can still be earned; no
@@ -19,6 +20,7 @@ from oldlight.kernels.cache import borrowing, compiled
 from oldlight.kernels.long_blocks import best_of_many
 from oldlight.kernels.optimistic_now import add_up, choose, worth, worth_at_the_end
 from oldlight.kernels.short_blocks import best_now, best_of_few
+from oldlight.kernels.turns import take_turn
 
 # columns of Tables.blocks: the kind; time, queue length, wait; where its actions stand (−1: no choice) and its values; where the values
 # after an arrival and after a wait stand (−1: neither happens); is the arrival certain?
@@ -74,6 +76,7 @@ class Tables(NamedTuple):
     actions: np.ndarray  # flat; followed or written, empty: neither
     probabilities: np.ndarray  # [place, a]; for mode MIX
     pending: np.ndarray  # [h]: actions under way before the start
+    turns: np.ndarray  # [part·APART]: how far each part of a call has come; empty: no call has parts of several times
     horizon: int
     by_start: bool
 
@@ -132,7 +135,7 @@ def _share(S, W, part, parts):
 def _root(row, mode, tables, initial, root, noise, w_from, w_to):
     """Before anything is seen: x_a[i, w] = bonus + θ·U^{(h+1, 0)}[i, w, a] + (1 − θ)·Root_{h+1}[i, w, a], i the start state (or one i, the
     mean over start states), and one action for all i; `pending` if that is not negative. root: `Root`."""
-    _, powers, V, actions, mix, _, _, by_start = tables
+    _, powers, V, actions, mix, _, _, _, by_start = tables
     th, bonus, clip, pending = root
     W = powers[row[LENGTH]]
     place, here, arrival, wait = row[ACTIONS], row[VALUES], row[ARRIVAL], row[WAIT]
@@ -190,7 +193,7 @@ def _sweep_now(model, optimism, tables, first, last, scratch):
     """The rows first..last of a learner where nothing is late; scratch: [3, pair]."""
     successor, probability, begin, count, _, rewards, law, _, _ = model
     bonus, theta_bonus, spread, known, remaining, _, noise = optimism
-    blocks, _, V, actions, _, _, H, _ = tables
+    blocks, _, V, actions, _, _, _, H, _ = tables
     S, T, n = rewards.shape[1], len(count), scratch.shape[1]
     mean, square, x = scratch[0], scratch[1], scratch[2]
     for b in range(first, last):
@@ -212,7 +215,7 @@ def sweep(model, optimism, tables, mode, first, last, part, parts):
     """Part `part` of `parts` of the rows first..last of tables.blocks: their values, and their actions unless a policy is followed. With None for
     `optimism` the best is taken, every arrival is certain and no queue is empty where transitions are a matrix; that is compiled apart, from half of the code."""
     successor, probability, begin, count, matrices, rewards, law, first_theta, initial = model
-    blocks, powers, V, actions, mix, pending, H, _ = tables
+    blocks, powers, V, actions, mix, pending, turns, H, _ = tables
     S, A = rewards.shape[1:]
     T, learning = len(count), mode == OPTIMISTIC
     nothing, certain = np.zeros((1, 1)), np.ones((1, 1))
@@ -230,8 +233,12 @@ def sweep(model, optimism, tables, mode, first, last, part, parts):
         room = (S, A) if some_wait else (0, 0)
         reward, theta = np.empty(room), np.empty(room)
         std_coefficient = np.empty((S, A)) if len(spread) > 0 else np.empty((0, 0))
+    number = 0
     for b in range(first, last):
         row = blocks[b]
+        if parts > 1 and b > first and (row[KIND] == REST or row[TIME] != blocks[b - 1, TIME]):
+            number += 1
+            take_turn(turns, part, parts, number)
         kind, h, m, waited, here, forced = row[KIND], row[TIME], row[LENGTH], row[WAITED], row[VALUES], row[FORCED] > 0
         W = powers[m] if kind == ROOT else powers[max(m - 1, 0)]
         s_from, s_to, low, high = _share(1 if kind == ROOT else S, W, part, parts)

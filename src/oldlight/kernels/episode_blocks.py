@@ -14,12 +14,12 @@ from oldlight.kernels.episodes import TABLE, Draws, begin_within, play_within
 
 
 class Block(NamedTuple):
-    """The random numbers of the episodes, axes [episode, step, 0] (one entry where none are needed), and what is left of them."""
+    """The random numbers of the episodes and what they lose, axes [episode, step, 0] (one entry where none are needed), and what is left of them."""
 
     state: np.ndarray
     link: np.ndarray
     action: np.ndarray
-    lost: np.ndarray  # as in `kernels.episodes`
+    lost: np.ndarray
     wanted: np.ndarray  # [episode]: is its policy?
     returns: np.ndarray  # [episode]
     starts: np.ndarray  # [episode]: the first state
@@ -33,7 +33,7 @@ class Block(NamedTuple):
 def draws_of(block, e):
     """The random numbers of one episode, as `kernels.episodes` reads them."""
     link, action = block.link[min(e, len(block.link) - 1)], block.action[min(e, len(block.action) - 1)]
-    return Draws(block.lost, block.state[e], link, action)
+    return Draws(block.lost[min(e, len(block.lost) - 1)], block.state[e], link, action)
 
 
 @borrowing

@@ -24,6 +24,7 @@ from oldlight.kernels.episodes import TILE, draw, draw_row
 
 PART = 4 * TILE  # episodes at a time
 FEW = 32  # running sums
+YOUNG = 12  # ages that are counted for many episodes at once
 
 
 @borrowing
@@ -260,9 +261,22 @@ def _join(codes, acts, weights):
 
 @borrowing
 def _count(h, newest, nothing_yet, counted):
-    """How old the newest visible state is."""
+    """How old the newest visible state is: one age after the other, each for many episodes at once, and one episode after the other where it is old."""
+    left = len(newest)
+    for m in range(min(h + 1, YOUNG)):
+        t, n = np.int32(h - m), np.int32(0)
+        for e in range(len(newest)):
+            n = np.int32(n + np.int32(newest[e] == t))
+        counted[m] += n
+        left -= n
+        if left == 0:
+            return
+    if h < YOUNG:
+        counted[nothing_yet] += left
+        return
     for e in range(len(newest)):
-        counted[np.uintp(h - newest[e] if newest[e] >= 0 else nothing_yet)] += 1
+        m = h - newest[e] if newest[e] >= 0 else nothing_yet
+        counted[np.uintp(m)] += m >= YOUNG or m == nothing_yet
 
 
 @compiled
@@ -271,10 +285,10 @@ def play_blackouts(world, rule, draws, played):
     initial, index, cumulative, rewards, _, _, powers, _, _, late = world
     states, pending, (H, S, A) = played.states, rule.pending, rewards.shape
     n, nothing_yet, full = states.shape[1], played.ages.shape[1] - 1, powers[late]
-    agent = np.empty((3, PART), np.int64)
+    agent, seen = np.empty((2, PART), np.int64), np.empty(PART, np.int32)
     for low in range(0, n, PART):
         high = min(low + PART, n)
-        newest, places, codes = agent[0, : high - low], agent[1, : high - low], agent[2, : high - low]
+        newest, places, codes = seen[: high - low], agent[0, : high - low], agent[1, : high - low]
         _fill(newest, -1)
         _fill(places, 0)
         _fill(codes, 0)
@@ -301,7 +315,7 @@ def play_blackouts(world, rule, draws, played):
 @borrowing
 def _see(sent, lost, newest):
     for e in range(len(lost)):
-        newest[e] = newest[e] if lost[e] else sent
+        newest[e] = newest[e] if lost[e] else np.int32(sent)
 
 
 @borrowing

@@ -6,19 +6,19 @@ stands outside the maximum is done after it:
     value[s, w, q1] = reward[s, q1] + θ[s, q1]·max_a Σ_s2 P(s2|s, q1)·v_next[s2, a, w]
 
 so that heads q1 of one state with the same successors and probabilities (*twins*) have one maximum, made once. All maxima are made by one pass
-over w that takes up to five actions at a time, from two rows of v_next and their probabilities (`_best_of_sums`); where there are more than two successors, or
-a product of matrices, from sums that were made before, for a tile of w that stays in cache (`_best_of_rows`).
+over w that takes up to five actions at a time, from two rows of v_next and their probabilities (`_best_of_sums`); where there are more than two successors
+from sums that were made before, for a tile of w that stays in cache (`_best_of_rows`). Where transitions are a matrix, those are tiles of products
+(`oldlight.kernels.products`).
 """
 
 import numpy as np
 
 from oldlight.kernels.cache import borrowing, compiled
+from oldlight.kernels.products import HIGH, WIDE, pack, room_for_columns, rows_of_tile, tile_of_sums
 
 _inner = borrowing(fastmath={"contract"})
 
 TILE = 256  # w at a time
-PRODUCT = 2**18  # multiplications up to which the library for products does not start threads of its own
-ROWS = 48  # of a product, about: with as many its columns fill what PRODUCT leaves
 
 
 @_inner
@@ -129,22 +129,6 @@ def _add_up(successor, probability, begin, K, v_next, w0, n, x):
 
 
 @compiled
-def multiply(matrix, v_next, w0, n, columns, product):
-    """product[row, a·n + j] = Σ_s2 matrix[row, s2]·v_next[s2, a, w0 + j], j < n; columns: scratch, [s2, a·n + j]."""
-    S, choices, _ = v_next.shape
-    for s in range(S):
-        for a in range(choices):
-            for j in range(n):
-                columns[s, a * n + j] = v_next[s, a, w0 + j]
-    rows = len(matrix)
-    most = max(4, PRODUCT // (S * choices * n) // 4 * 4)  # rows of one product, in fours as the library takes them
-    parts = (rows + most - 1) // most
-    each = (rows + 4 * parts - 1) // (4 * parts) * 4
-    for i in range(0, rows, each):
-        np.dot(matrix[i : i + each], columns, product[i : i + each])
-
-
-@compiled
 def _find_twins(lists, A, s_from, s_to, twin):
     """twin[(s − s_from)·A + q]: the first head of s with the successors and probabilities of q."""
     successor, probability, first, count = lists
@@ -215,32 +199,70 @@ def _interleave_actions(rows, which, n, to):
         q += 1
 
 
+@_inner
+def _best_of_products(matrix, reward, theta, v_next, part, scratch, value, action):
+    """`best_of_many` where transitions are a matrix: a tile of sums for each action, the best of them, and where they belong; value and action flat."""
+    s_from, s_to, w_from, w_to = part
+    columns, sums, best, arg = scratch
+    choices, W = v_next.shape[1:]
+    A, last = len(matrix) // len(v_next), s_to * (len(matrix) // len(v_next)) - 1
+    tile = len(columns) * WIDE
+    for w0 in range(w_from, w_to, WIDE):
+        if (w0 - w_from) % tile == 0:
+            pack(v_next, w0, min(tile, w_to - w0), columns)
+        n, packed = min(WIDE, w_to - w0), columns[(w0 - w_from) % tile // WIDE]
+        for row in range(s_from * A, last + 1, HIGH):
+            for a in range(choices):
+                tile_of_sums(matrix, rows_of_tile(row, last), packed[a], sums[a])
+            _best_of_rows(sums, HIGH * WIDE, best, arg)
+            for i in range(min(HIGH, last + 1 - row)):
+                s, q = (row + i) // A, (row + i) % A
+                r = reward[min(s, len(reward) - 1), min(q, reward.shape[1] - 1)]
+                th = theta[min(s, len(theta) - 1), min(q, theta.shape[1] - 1)]
+                to = np.uint64((s * W + w0) * A + q)
+                _spread(best, i * WIDE, n, r, th, A, to, value)
+                if len(action) > 0:
+                    _spread_actions(arg, i * WIDE, n, A, to, action)
+
+
+@_inner
+def _spread(best, first, n, r, th, A, to, value):
+    """value[to + j·A] = r + th·best[first + j], j < n."""
+    for j in range(np.uint64(first), np.uint64(first + n)):
+        value[to] = r + th * best[j]
+        to += np.uint64(A)
+
+
+@_inner
+def _spread_actions(arg, first, n, A, to, action):
+    """action[to + j·A] = arg[first + j], j < n."""
+    for j in range(np.uint64(first), np.uint64(first + n)):
+        action[to] = arg[j]
+        to += np.uint64(A)
+
+
 @compiled(fastmath={"contract"})
 def best_of_many(lists, matrix, reward, theta, v_next, value, action, part):
     """`back_up` where the best is taken and nothing waits, part = (s_from, s_to, w_from, w_to)."""
     successor, probability, first, count = lists
     s_from, s_to, w_from, w_to = part
     S, choices, _ = v_next.shape
-    A, rows, dense, keep = value.shape[2], (s_to - s_from) * value.shape[2], len(matrix) > 0, len(action) > 0
+    if len(matrix) > 0:
+        columns, sums = room_for_columns(S, choices, w_to - w_from), np.empty((choices, HIGH * WIDE))
+        scratch = (columns, sums, np.empty(HIGH * WIDE), np.empty(HIGH * WIDE, np.int64))
+        flat = value.reshape(value.size), action.reshape(action.size)
+        _best_of_products(matrix, reward, theta, v_next, part, scratch, *flat)
+        return
+    A, rows, keep = value.shape[2], (s_to - s_from) * value.shape[2], len(action) > 0
     s_reward, q_reward = reward.shape
     s_theta, q_theta = theta.shape
     twin = np.empty(rows, np.int64)
-    for i in range(rows):
-        twin[i] = i % A
-    if not dense:
-        _find_twins(lists, A, s_from, s_to, twin)
-    tile = min(max(16, PRODUCT // (ROWS * S * choices) // 16 * 16) if dense else TILE, TILE, w_to - w_from)
+    _find_twins(lists, A, s_from, s_to, twin)
+    tile = min(TILE, w_to - w_from)
     bests, args = np.empty((A, tile)), np.empty((A, tile), np.int64)
-    r, th, x = np.empty(A), np.empty(A), np.empty((0 if dense else choices, tile))
-    columns, products = np.empty(S * choices * tile if dense else 0), np.empty(rows * choices * tile if dense else 0)
+    r, th, x = np.empty(A), np.empty(A), np.empty((choices, tile))
     for w0 in range(w_from, w_to, tile):
         n = min(tile, w_to - w0)
-        made = rows if dense else 0
-        product = products[: made * choices * n].reshape(made, choices * n)
-        if dense:
-            scratch = columns[: S * choices * n].reshape(S, choices * n)
-            multiply(matrix[s_from * A : s_to * A], v_next, w0, n, scratch, product)
-        sums = product.reshape(made, choices, n)
         for s in range(s_from, s_to):
             here = (s - s_from) * A
             for q in range(A):
@@ -249,9 +271,6 @@ def best_of_many(lists, matrix, reward, theta, v_next, value, action, part):
                 if twin[here + q] < q:
                     continue
                 best, arg = bests[q], args[q]
-                if dense:
-                    _best_of_rows(sums[here + q], n, best, arg)
-                    continue
                 row, K = first[s * A + q], count[s * A + q]
                 if K > 2:
                     _add_up(successor, probability, row, K, v_next, w0, n, x)

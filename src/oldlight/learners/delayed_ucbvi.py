@@ -210,7 +210,7 @@ class DelayedUCBVI(Learner):
         self.estimate, plans, changed = kernels.block(
             world.arrays, rule, world.played(1), self._learnt, plan, self.estimate, self.rng, block
         )
-        found = played_block(block, layout, before)
+        found = played_block(block, partial(TablePolicy.trusted, layout), before)
         if plans:
             self._policy = found.policies[-1] if found.policies and not changed else None
         return found

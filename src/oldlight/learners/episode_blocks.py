@@ -11,6 +11,7 @@ is played one episode at a time, by its three methods.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
@@ -18,8 +19,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from oldlight.learners.base import has_hook
-from oldlight.model.information import Layout
-from oldlight.model.policies import Policy, TablePolicy
+from oldlight.model.policies import Policy
 from oldlight.simulation import Draws
 
 SECONDS = 0.05  # of a block; a block may take up to four times as long if its episodes become slower
@@ -66,10 +66,10 @@ def plays_blocks(learner: Any) -> bool:
     return all(owner(name) >= owner("play_block") for name in methods)
 
 
-def played_block(block: Any, layout: Layout, before: Policy) -> EpisodeBlock:
-    """What a compiled block leaves. before: the policy of its first episode, the same object where it is one of those kept, since it may be valued
-    already."""
-    policies: list[Policy] = [TablePolicy.trusted(layout, row) for row in block.policies[: block.rows[0]]]
+def played_block(block: Any, as_policy: Callable[[NDArray[Any]], Policy], before: Policy) -> EpisodeBlock:
+    """What a compiled block leaves; as_policy: from a row of it. before: the policy of its first episode, the same object where it is one of those kept, since
+    it may be valued already."""
+    policies = [as_policy(row) for row in block.policies[: block.rows[0]]]
     if policies and not block.rows[1]:
         policies[0] = before
     return EpisodeBlock(block.returns, block.starts, block.estimates, block.which, policies)
@@ -80,15 +80,15 @@ def room_for(draws: Draws, first: int, wanted: NDArray[np.bool_], places: int, k
     from oldlight.kernels import episode_blocks as kernels
 
     n, columns = len(wanted), slice(first, first + len(wanted))
-    state, link, action = (
+    state, link, action, lost = (
         x[None] if x.shape[1] == 1 else np.ascontiguousarray(x[:, columns].T)[:, :, None]
-        for x in (draws.state, draws.link, draws.action)
+        for x in (draws.state, draws.link, draws.action, draws.lost)
     )
     policies = np.empty((int(np.count_nonzero(wanted)), places), dtype=kind)
     whole = np.zeros((2, n), dtype=np.int64)
     earned = np.zeros((2, n))
     return kernels.Block(
-        state, link, action, draws.lost, wanted, earned[0], whole[0], earned[1], whole[1], policies, np.zeros(2, np.int64)
+        state, link, action, lost, wanted, earned[0], whole[0], earned[1], whole[1], policies, np.zeros(2, np.int64)
     )  # fmt: skip
 
 

@@ -50,7 +50,7 @@ class Tables:
         self._noise = np.empty((setting.n_actions, 64 + min(512, setting.n_actions ** max(len(self.ends) - 2, 0))))
         self._planned: Estimate | None = None
         self._plan: Any = None
-        self._calls = list(self.schedule.calls())
+        self._calls, self._turns = list(self.schedule.calls()), self.schedule.turns()
 
     def sweep(self, model: Estimate, rng: np.random.Generator) -> float:
         """One optimistic pass; ties are broken at random. Returns the estimate of the optimal value."""
@@ -60,7 +60,7 @@ class Tables:
         plan = self.plan(model)
         if self.bonuses:
             draw_noise(self._noise, rng)
-        run_calls(partial(kernels.sweep, plan.model, plan.optimism, plan.tables, plan.mode), self._calls)
+        run_calls(partial(kernels.sweep, plan.model, plan.optimism, plan.tables, plan.mode), self._calls, self._turns)
         return float(start_value(plan))
 
     @property
@@ -92,7 +92,15 @@ class Tables:
         )
         pending = np.array(setting.pending[:H], dtype=np.int64)
         tables = kernels.Tables(
-            self.schedule.blocks, self.powers, self.values, self.actions, np.empty((0, A)), pending, H, False
+            self.schedule.blocks,
+            self.powers,
+            self.values,
+            self.actions,
+            np.empty((0, A)),
+            pending,
+            self._turns,
+            H,
+            False,
         )
         start = int(self.layout.offset[0, setting.warmup, 0])
         whole = (block.OPTIMISTIC if self.bonuses else block.BEST, 0, len(self.schedule.blocks), 0, 1)

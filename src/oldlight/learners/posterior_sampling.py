@@ -28,6 +28,7 @@ from oldlight.model.policies import BlackoutPolicy, Policy, TablePolicy
 from oldlight.model.problem import ImpairedMDP
 
 if TYPE_CHECKING:
+    from oldlight.planning.settling import SettledSearch
     from oldlight.planning.solution import Solution
     from oldlight.simulation import Draws, World
 
@@ -87,10 +88,13 @@ class PosteriorSampling(Learner):
                 index, np.zeros((T, S * A, S)), np.full((T, S * A), S), np.zeros((T, S * A)), np.zeros((0, 0)), theta,
                 np.zeros_like(theta), np.ones((T, S * A), dtype=np.bool_), first, np.array(setting.initial), np.zeros(H),
             )  # fmt: skip
-        self.episodes_per_block = 0  # under loss a plan is a search, which Python leads
+        self.episodes_per_block = 0
+        self._search: SettledSearch | None = None  # that of a plan under loss, to be used again in blocks
         if setting.arrival_probability is None and self.tables.one_call:
             self.episodes_per_block = episodes_that_fit(len(self.tables.actions), self.tables.actions.dtype)
-        self._plan()
+        plan = self._plan()
+        if plan is not None:
+            self._keep_search(plan)
 
     def policy(self) -> Policy:
         return self._policy
@@ -108,6 +112,8 @@ class PosteriorSampling(Learner):
     def play_block(self, world: World, draws: Draws, first: int, wanted: NDArray[np.bool_]) -> EpisodeBlock:
         from oldlight.kernels import posterior_sampling as kernels
 
+        if self.setting.arrival_probability is not None:
+            return self._play_block_under_loss(world, draws, first, wanted)
         tables, counts = self.tables, self.counts
         block = room_for(draws, first, wanted, len(tables.actions), tables.actions.dtype)
         rule = world.player(TablePolicy.trusted(tables.layout, tables.actions)).rule()
@@ -115,8 +121,32 @@ class PosteriorSampling(Learner):
         self.estimate = kernels.block(
             world.arrays, rule, world.played(1), learnt, tables.plan(self.model), self.estimate, self.rng, block
         )
-        found, self._policy = played_block(block, tables.layout, self._policy), tables.policy()
+        as_policy = partial(TablePolicy.trusted, tables.layout)
+        found, self._policy = played_block(block, as_policy, self._policy), tables.policy()
         return found
+
+    def _play_block_under_loss(self, world: World, draws: Draws, first: int, wanted: NDArray[np.bool_]) -> EpisodeBlock:
+        """The search of the first plan closes one drawn process after the other."""
+        from oldlight.kernels import posterior_sampling as kernels
+
+        assert self._search is not None
+        assert isinstance(self._policy, BlackoutPolicy)
+        A, shape = self.setting.n_actions, self._policy.sequences.shape
+        rule = world.player(BlackoutPolicy(self._policy.sequences.copy(), A)).rule()
+        block = room_for(draws, first, wanted, rule.table.size, rule.table.dtype)
+        self.drawn = np.empty(self.number.shape)
+        learnt = (self.number, float(self.alpha), self.drawn)
+        self._search.again(kernels.block_under_loss, (world.arrays, rule, world.played(1), learnt, self.rng, block))
+        found = played_block(block, lambda row: BlackoutPolicy(row.reshape(shape), A), self._policy)
+        self.estimate = float(block.estimates[-1])
+        self._follow(BlackoutPolicy(rule.table.reshape(shape), A))
+        return found
+
+    def _follow(self, policy: Policy) -> None:
+        """Play the plan for the process that was drawn last."""
+        self._policy = policy
+        if isinstance(policy, BlackoutPolicy):  # where its own actions do not lead it plans again
+            policy.elsewhere = partial(self._elsewhere, self.drawn, [])
 
     def _draw(self) -> Floats:
         """One row of the posterior for each pair: axes (row, s·A + a, s2); `ROWS` at a time, so that Ctrl-C is heard."""
@@ -137,7 +167,8 @@ class PosteriorSampling(Learner):
         mdp = TabularMDP(P, setting.rewards, horizon=H, initial=setting.initial)
         return ImpairedMDP(mdp, setting.channel, actuation=setting.actuation, pending=setting.pending)
 
-    def _plan(self) -> None:
+    def _plan(self) -> Solution | None:
+        """Draw and plan; returns the plan under loss."""
         setting = self.setting
         if setting.arrival_probability is None:
             from oldlight.kernels.posterior_sampling import draw_process
@@ -145,25 +176,37 @@ class PosteriorSampling(Learner):
             draw_process(self.counts.arrays(), float(self.alpha), self.rng, self.model.weight)
             self.estimate = self.tables.sweep(self.model, self.rng)
             self._policy = self.tables.policy()
-            return
-        self._plan_for(self._draw())
+            return None
+        return self._plan_for(self._draw())
 
-    def _plan_for(self, drawn: Floats) -> None:
+    def _plan_for(self, drawn: Floats) -> Solution:
         """The plan under loss for a drawn process, axes (row, s·A + a, s2). It answers at every information state, also where its own
         actions do not lead."""
         self.drawn = drawn
         plan = self._exact_plan(drawn)
-        self.estimate, self._policy = plan.value, plan.policy
-        if isinstance(
-            plan.policy, BlackoutPolicy
-        ):  # where its own actions do not lead it plans again: the search is not kept
-            plan.policy.elsewhere = partial(self._elsewhere, drawn, [])
+        self.estimate = plan.value
+        self._follow(plan.policy)
+        return plan
 
     def _exact_plan(self, drawn: Floats) -> Solution:
         from oldlight.planning.link_solution import plan_exactly
 
         S, A = self.setting.n_states, self.setting.n_actions
         return plan_exactly(self._like._moved_by(drawn.reshape(-1, S, A, S)), room=self.room)
+
+    def _keep_search(self, plan: Solution) -> None:
+        """Play blocks where the search of one plan can make the next ones. (With one state, equal actions would be one action there.)"""
+        from oldlight.planning.link_solution import settled_search
+
+        search, policy = settled_search(plan), plan.policy
+        if (
+            search is not None
+            and search.plans_again
+            and isinstance(policy, BlackoutPolicy)
+            and self.setting.n_states > 1
+        ):
+            self._search = search
+            self.episodes_per_block = episodes_that_fit(policy.sequences.size, policy.sequences.dtype)
 
     def _elsewhere(self, drawn: Floats, known: list[Solution], info: Information) -> int:
         """The plan for `drawn` at an information state where its own actions do not lead; known: that plan, once it was asked for."""

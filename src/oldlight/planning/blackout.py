@@ -54,7 +54,8 @@ def blackout_policy(
         a = search.action(h, root, code, -1, problem.initial)
         sequences[0, 0, 0, h] = plan.kept[a]
         code += a * few**h
-    sequences[0, 0, 0, d:] = plan.kept[search.sequences(d, problem.initial[None], np.array([code]))[0]]
+    start = search.start_sequence if d == 0 else search.sequences(d, problem.initial[None], np.array([code]))[0]
+    sequences[0, 0, 0, d:] = plan.kept[start]
     return BlackoutPolicy(sequences, A, late, elsewhere)
 
 

@@ -26,9 +26,11 @@ if TYPE_CHECKING:
     from concurrent.futures import ThreadPoolExecutor
 
 Key = tuple[int, int]  # (m, δ)
-SMALL = 2_000_000  # multiplications of a level below which threads do not pay
+SMALL = 2_000_000  # multiplications of a level for which threads are started
+LEAST = 200_000  # and of another level of the same plan, which they share too
 CALL = 50_000_000  # multiplications of one compiled call: well under 0.2 seconds, so that Ctrl-C is heard
 NODE, REST, ROOT = range(3)  # as in `oldlight.kernels.delay`
+APART, GONE = 8, 2**62  # as in `oldlight.kernels.turns`
 
 
 @dataclass
@@ -157,24 +159,35 @@ class Schedule:
         return values[place : place + S * Q].reshape(S, Q)
 
     def calls(self, threads: int | None = None, stop: int = 0) -> Iterator[tuple[int, int, int, int]]:
-        """(time, first row, last row, parts) of the compiled calls down to time `stop`: one for all that is small. threads: those of the
-        machine if None, which is asked only where a level is worth sharing."""
+        """(time, first row, last row, parts) of the compiled calls down to time `stop`: one for all that is small, and one part for each thread of what is worth
+        sharing, several levels if they are not large. threads: those of the machine if None, which is asked only where a level is worth sharing."""
         if threads is None:
             threads = thread_count() if self.most_work >= SMALL else 1
-        pending: tuple[int, int, int, int] | None = None
+        least = min(LEAST, SMALL) if self.most_work >= SMALL else SMALL
+        pending: list[int] = []  # time, first row, last row, multiplications, threads
         for time, first, last, work in self.levels:
             if time < stop:
                 break
-            alone = work > CALL or (threads > 1 and work >= SMALL)
-            if pending is not None and (alone or pending[3] + work > CALL):
-                yield (*pending[:3], 1)
-                pending = None
-            if alone:
-                yield time, first, last, -(-work // (CALL * threads)) * threads  # as many for each thread
-            else:
-                pending = (time, first, last, work) if pending is None else (time, pending[1], last, pending[3] + work)
-        if pending is not None:
-            yield (*pending[:3], 1)
+            shared = threads if work >= least else 1
+            if pending and (shared != pending[4] or pending[3] + work > CALL * shared):
+                yield self._call(pending)
+                pending = []
+            pending = (
+                [time, first, last, work, shared]
+                if not pending
+                else [time, pending[1], last, pending[3] + work, shared]
+            )
+        if pending:
+            yield self._call(pending)
+
+    @staticmethod
+    def _call(pending: list[int]) -> tuple[int, int, int, int]:
+        time, first, last, work, shared = pending
+        return time, first, last, -(-work // (CALL * shared)) * shared  # as many parts for each thread
+
+    def turns(self) -> Ints:
+        """Where the threads of a call say how far they have come (`oldlight.kernels.turns`)."""
+        return np.zeros(APART * thread_count() if self.most_work >= SMALL else 0, dtype=np.int64)
 
 
 def _threads() -> ThreadPoolExecutor:
@@ -184,11 +197,14 @@ def _threads() -> ThreadPoolExecutor:
 
 
 def run_calls(
-    work: Callable[..., None], calls: Iterable[tuple[int, int, int, int]], after: Callable[[int], None] | None = None
+    work: Callable[..., None],
+    calls: Iterable[tuple[int, int, int, int]],
+    turns: Ints,
+    after: Callable[[int], None] | None = None,
 ) -> None:
     """Do work(first, last, part, parts) for every part of every call, parts of one call on several threads; after(time) when it is done.
 
-    The compiled calls are short, so that an interrupt is heard between two of them.
+    turns: as the work reads them. The compiled calls are short, so that an interrupt is heard between two of them.
     """
     pool: ThreadPoolExecutor | None = None
     try:
@@ -197,14 +213,32 @@ def run_calls(
                 work(first, last, 0, 1)
             else:
                 pool = pool or _threads()
-                own = parts == thread_count()  # then this thread does the first: one less to be woken
-                jobs = [pool.submit(work, first, last, i, parts) for i in range(own, parts)]
-                if own:
-                    work(first, last, 0, parts)
-                for job in jobs:
-                    job.result()
+                _share(pool, work, (first, last), parts, turns)
             if after is not None:
                 after(time)
     finally:
         if pool is not None:
             pool.shutdown(cancel_futures=True)
+
+
+def _share(pool: ThreadPoolExecutor, work: Callable[..., None], rows: tuple[int, int], parts: int, turns: Ints) -> None:
+    """The parts of one call; this thread does the first where there is one for each thread: one less to be woken."""
+    own = parts == thread_count()
+    turns[:] = 0
+
+    def do(part: int) -> None:
+        try:
+            work(*rows, part, parts)
+        finally:
+            if own:
+                turns[part * APART] = GONE
+
+    jobs = [pool.submit(do, part) for part in range(own, parts)]
+    try:
+        if own:
+            do(0)
+    finally:
+        if own:
+            turns[0] = GONE  # also where Ctrl-C comes before its part has begun
+    for job in jobs:
+        job.result()

@@ -173,14 +173,17 @@ class Induction:
         elif self.table is not None:
             actions = self.table
         pending = np.array(problem.pending[:H], dtype=np.int64)
-        tables = kernels.Tables(schedule.blocks, schedule.powers, values, actions, probabilities, pending, H, True)
+        turns = schedule.turns()
+        tables = kernels.Tables(
+            schedule.blocks, schedule.powers, values, actions, probabilities, pending, turns, H, True
+        )
         plain = (
             mode == block.BEST and schedule.certain and (schedule.shortest > 0 or len(self.model.arrays.matrix) == 0)
         )
         front = (self.model.arrays, None if plain else kernels.NO_OPTIMISM, tables, mode)
         tell = None if self.progress is None else partial(_tell, self.progress, H, stop)
         calls = schedule.calls(stop=stop)
-        run_calls(partial(kernels.sweep, *front), calls, tell)
+        run_calls(partial(kernels.sweep, *front), calls, turns, tell)
         if self.kept is not None:
             self.kept.extend(schedule.stage(h, values) for h in range(stop, H + 1))
         return schedule.stage(stop, values)

@@ -84,6 +84,12 @@ def plan_exactly(problem: ImpairedMDP, tolerance: float = 0.0, room: int | None 
     return solve_link(problem, PlanOptions(tolerance, progress=False), room)
 
 
+def settled_search(solution: Solution) -> SettledSearch | None:
+    """The search behind a plan of this module, if it settled every corner."""
+    search = solution._q.plan.search if isinstance(solution._q, QValues) else None
+    return search if isinstance(search, SettledSearch) else None
+
+
 def solve_within(problem: ImpairedMDP, tolerance: float, seconds: float) -> Solution:
     """As `solve`, but the effort of closing the gap is counted in work, not by the clock: what a core of today does in so many seconds. The
     same call gives the same plan on every machine, compiled before or not, busy or idle."""

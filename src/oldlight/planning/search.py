@@ -99,7 +99,7 @@ class AgeSearch:
         known = places if D == 0 and 8 * places * A * outlook <= min(self.max_bytes // 4, TABLE) else 0
         return kernels.Settled(
             np.array([H + 2]), np.empty((places, A)), np.empty((2, places)), np.empty((known, A * outlook)), np.full(levels, np.inf),
-            np.zeros((H - D, S * A**D, H - D) if sequences else (0, 0, 0), action_type(A)), np.zeros((levels, S)), np.zeros((levels, S), np.int64), np.zeros(levels, np.int64), np.zeros((levels, A)),
+            np.zeros((H - D, S * A**D, H - D) if sequences else (0, 0, 0), action_type(A)), np.empty(0), np.zeros(1, np.int64), np.zeros(1), np.zeros(2), np.zeros(H if sequences else 0, action_type(A)), np.zeros((levels, S)), np.zeros((levels, S), np.int64), np.zeros(levels, np.int64), np.zeros((levels, A)),
             np.zeros((levels, A * outlook)), np.zeros((levels, A, hidden)), np.zeros((levels, 7)),
             np.zeros((levels, kernels.TRIED + A), np.int64), np.zeros(A),
         )  # fmt: skip

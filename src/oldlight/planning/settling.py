@@ -60,6 +60,7 @@ class SettledSearch(AgeSearch):
     _kept: tuple[int, int] = field(default=(0, 0), init=False)  # states and places of laws that are never forgotten
     _until: float = field(default=np.inf, init=False)
     _started: bool = field(default=False, init=False)
+    _again: bool = field(default=False, init=False)  # are the lists of successors this search's own?
 
     def __post_init__(self) -> None:
         tables = self.tables.allocate()
@@ -71,7 +72,10 @@ class SettledSearch(AgeSearch):
         self.slack = max(self.tolerance / ROUNDING, self.tie)
         self._until = time.perf_counter() + self.seconds
         tables.settle = self._settle
+        begins_at_corners = self._begins_at_corners()
         if tables.layers.depth == 0:
+            if begins_at_corners:
+                self._begin_with_law()
             self._settle_all()
         else:
             tables.run()
@@ -79,7 +83,9 @@ class SettledSearch(AgeSearch):
         tables.settle = None  # no circle of references: what is not used any more is free at once
         if self.forgets and 2 * self.states > len(self._graph.whole):
             self._forget()
-        if self._begins_at_corners():
+        if len(self._settled.start_law):
+            self.lower, self.upper = self._settled.start_bounds.tolist()
+        elif begins_at_corners:
             self.lower, self.upper = self._from_corners()
         else:
             self._ensure_started()
@@ -87,8 +93,18 @@ class SettledSearch(AgeSearch):
 
     def _begins_at_corners(self) -> bool:
         """Are the information states of time 0 corners, or the law of an unknown first state? Then the bounds there are known without the graph."""
-        layers, initial = self.tables.layers, self.tables.plant.initial
-        return not any(layers.blocks[0][i].root for _, i, _ in layers.start) and int(np.count_nonzero(initial)) > 1
+        layers = self.tables.layers
+        return not any(layers.blocks[0][i].root for _, i, _ in layers.start)
+
+    def _begin_with_law(self) -> None:
+        """Have the start found after the corners, in the same call."""
+        layers = self.tables.layers
+        weight, hidden = np.zeros(len(layers.blocks[0]) + 1), [i for _, i, age in layers.start if age == NOTHING_NEWER]
+        for p, i, age in layers.start:
+            weight[-1 if age == NOTHING_NEWER else i] += p
+        self._settled.start_block[0] = hidden[0] if hidden else self._block(0)
+        law = _writable(self.tables.plant.initial)
+        self._settled = self._settled._replace(start_law=law, start_weight=weight)
 
     def _from_corners(self) -> tuple[float, float]:
         """The bounds of the start, from its corners and from its law, which is closed by this."""
@@ -176,7 +192,7 @@ class SettledSearch(AgeSearch):
             if tables.progress is not None:
                 left = int(self._link.time[place[0]]) + 1 if place[0] >= 0 else 0
                 tables.progress(H - left, H)
-            return bool(place[0] < 0)
+            return bool(place[0] < -1)
 
         self._call(kernels.settle_all, start, done)
         tables.from_start({i: tables.values(0, i) for i in range(len(layers.blocks[0]))})
@@ -208,6 +224,23 @@ class SettledSearch(AgeSearch):
             if done(place):
                 return
 
+    @property
+    def plans_again(self) -> bool:
+        """Can `again` be called: is all that a plan needs found in one compiled call, its sequences included?"""
+        return self.tables.layers.depth == 0 and len(self._settled.start_law) > 0 and self._settled.sequence.size > 0
+
+    def again(self, kernel: Callable[..., Any], what: Any) -> None:
+        """Have a kernel make plans for other transitions, one after the other, in the room of this search: kernel(process, link, tables, graph, settled, what, place,
+        limits), from place (0, −2, 0) on until the first entry of its place is −1. Transitions are lists of all states there, to be filled in. Bounds and
+        sequences of the last plan are left, and nothing of the first."""
+        S, A = self._process.sizes[:2].tolist()
+        if not self._again:
+            shape = (len(self._process.index), S * A, S)
+            lists = (np.zeros(shape, np.int64), np.zeros(shape), np.zeros(shape[:2], np.int64))
+            self._process = self._process._replace(**dict(zip(("index", "weight", "count"), lists, strict=True)))
+            self._again = True
+        self._call(kernel, (0, -2, 0), lambda place: bool(place[0] < 0), what)
+
     def _forget(self) -> bool:
         """Drop the laws that are remembered; False where the graph has options, whose states cannot go."""
         from oldlight.kernels import graph as kernels
@@ -235,6 +268,10 @@ class SettledSearch(AgeSearch):
 
     def decisions(self) -> tuple[NDArray[np.int64], NDArray[np.int64], Floats]:
         assert not self.forgets, "a search that forgets has no table of its decisions; use its sequences"
+        if (
+            np.count_nonzero(self.tables.plant.initial) == 1
+        ):  # a state that is certain is a corner, of which the graph knows nothing
+            self._ensure_started()
         return super().decisions()
 
     def laws(self, h: int, laws: Floats, codes: Ints | None = None, block: int = 0) -> Floats:
@@ -252,6 +289,14 @@ class SettledSearch(AgeSearch):
         """out[u, s·A^D + code, j]: what the plan does j ticks after each corner of time u + D while nothing is seen, 0 where nothing can be done."""
         found: NDArray[Any] = self._settled.sequence
         return found
+
+    @property
+    def start_sequence(self) -> NDArray[Any]:
+        """What the plan does at times 0, 1, .. while nothing is seen: of depth 0, and with `corner_sequences`."""
+        known: NDArray[Any] = self._settled.start_sequence
+        if len(self._settled.start_law):
+            return known
+        return np.asarray(self.sequences(0, self.tables.plant.initial[None], np.zeros(1, np.int64))[0])
 
     def _block(self, h: int) -> int:
         """The block of time h that has corners."""

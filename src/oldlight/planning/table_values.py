@@ -69,12 +69,12 @@ def _finish(model: DelayModel, schedule: Any, values: Floats) -> None:
     from oldlight.kernels import delay as kernels
 
     A, H = model.layout.n_actions, model.layout.horizon
-    none, pending = np.empty((0, A)), np.empty(0, dtype=np.int64)
+    none, pending, turns = np.empty((0, A)), np.empty(0, dtype=np.int64), np.empty(0, dtype=np.int64)
     tables = kernels.Tables(
-        schedule.blocks, schedule.powers, values, np.empty(0, action_type(A)), none, pending, H, True
+        schedule.blocks, schedule.powers, values, np.empty(0, action_type(A)), none, pending, turns, H, True
     )
     work = partial(kernels.sweep, model.arrays, kernels.NO_OPTIMISM, tables, block.BEST)
-    run_calls(work, schedule.calls(1, stop=H))
+    run_calls(work, schedule.calls(1, stop=H), turns)
 
 
 def _wide(array: NDArray[Any], width: int) -> NDArray[Any]:

@@ -77,7 +77,7 @@ class Room:
 
     def __init__(self, world: World) -> None:
         H, steps = world.problem.horizon, world.problem.warmup + world.problem.horizon
-        self.state, self.link, self.action = (np.empty((rows, CHUNK)) for rows in (steps, H, steps))
+        self.state, self.action, self.link = np.empty((steps, CHUNK)), np.empty((steps, CHUNK)), np.zeros((H, CHUNK))
         self.whole, self.agent = np.empty((3, steps, CHUNK), dtype=np.int32), np.empty((5, CHUNK), dtype=np.int64)
 
 
@@ -153,7 +153,9 @@ class World:
         link, lost = np.zeros((1, 1)), np.zeros((1, 1), dtype=np.bool_)
         if self.draws_link or problem.loss is not None:  # a stream takes as long as a thousand steps to make
             link_rng = stream(seed, chunk, 1)
-            link = link_rng.random(out=room.link) if self.draws_link else link
+            if self.draws_link:
+                link = room.link
+                link_rng.random(out=link if problem.loss is not None else link[: problem.law.uncertain_steps])
         if problem.loss is not None:
             lost = problem.loss.lost(link_rng, H, CHUNK)
             if H == 1:  # one row means that nothing is lost: two say which

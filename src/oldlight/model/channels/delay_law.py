@@ -56,6 +56,12 @@ class DelayLaw:
         last = np.append(tail[1:], 0.0) == 0
         return np.where(last, 1.0, pmf / np.where(last, 1.0, tail))
 
+    @cached_property
+    def uncertain_steps(self) -> int:
+        """From this step on it is certain how long after the one before an observation arrives: there no random number is needed."""
+        drawn = np.append((self.first > 0).sum() > 1, (self.interarrival > 0).sum(axis=-1).max(axis=(1, 2)) > 1)
+        return self.horizon if drawn[-1] else int(np.flatnonzero(drawn).max(initial=-1)) + 1
+
     def at_step(self, table: Floats, i: int) -> Floats:
         """The rows of step i of `hazard`, `at_risk` or `interarrival`, axes (s, a, δ)."""
         row: Floats = table[min(max(i, 0), table.shape[0] - 1)]

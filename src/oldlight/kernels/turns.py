@@ -1,0 +1,74 @@
+"""Threads that share one level of a backward induction after the other, compiled: each does its part of a level, then waits for the others.
+
+To wake a thread that sleeps takes as long as a level of a small plan. So the threads of a plan do not sleep between levels: each is in one compiled call for
+many of them, and says in its place of `turns` how far it has come (`take_turn`). Who waits reads those places again and again, and after `PATIENCE` looks
+lets other threads of the machine run in between. A thread that ends early, because of an error or Ctrl-C, writes `GONE`, so that nobody waits for it.
+"""
+
+import ctypes
+import sys
+
+import llvmlite.binding as llvm
+import numba as nb
+from llvmlite import ir
+from numba.extending import intrinsic
+
+from oldlight.kernels.cache import borrowing
+
+APART = 8  # places between two threads: no two write to one line of the cache
+PATIENCE = 4096
+GONE = 2**62  # more than any level
+
+if sys.platform == "win32":
+    _give_way = ctypes.windll.kernel32.SwitchToThread
+else:
+    _give_way = ctypes.CDLL(None).sched_yield
+llvm.add_symbol("oldlight_give_way", ctypes.cast(_give_way, ctypes.c_void_p).value)
+
+
+@intrinsic
+def _read(typing, turns, i):
+    """turns[i], as another thread wrote it, and with it all that was written before."""
+
+    def code(context, builder, signature, arguments):
+        array = context.make_array(signature.args[0])(context, builder, arguments[0])
+        return builder.load_atomic(builder.gep(array.data, [arguments[1]]), "acquire", 8)
+
+    return nb.int64(turns, nb.int64), code
+
+
+@intrinsic
+def _write(typing, turns, i, number):
+    """turns[i] = number, after all that this thread has written before."""
+
+    def code(context, builder, signature, arguments):
+        array = context.make_array(signature.args[0])(context, builder, arguments[0])
+        builder.store_atomic(arguments[2], builder.gep(array.data, [arguments[1]]), "release", 8)
+        return context.get_dummy_value()
+
+    return nb.void(turns, nb.int64, nb.int64), code
+
+
+@intrinsic
+def _let_others_run(typing):
+    def code(context, builder, signature, arguments):
+        kind = ir.FunctionType(ir.IntType(32), [])
+        found = builder.module.globals.get("oldlight_give_way") or ir.Function(
+            builder.module, kind, "oldlight_give_way"
+        )
+        builder.call(found, [])
+        return context.get_dummy_value()
+
+    return nb.void(), code
+
+
+@borrowing
+def take_turn(turns, part, parts, number):
+    """This part has done what comes before level `number` (from 1 on): say so, and wait until all have. turns: [part·APART], from 0 on."""
+    _write(turns, part * APART, number)
+    for other in range(parts):
+        looks = 0
+        while _read(turns, other * APART) < number:
+            looks += 1
+            if looks > PATIENCE:
+                _let_others_run()

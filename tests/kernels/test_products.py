@@ -1,0 +1,62 @@
+"""Tiles of sums beside numpy's products: every remainder of rows and columns, and vectors of four and of eight numbers."""
+
+from __future__ import annotations
+
+import importlib.util
+import sys
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from oldlight.kernels import products
+
+
+@pytest.fixture(params=[4, 8], scope="module")
+def kernels(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Any:
+    """The module for vectors of so many numbers, whatever this processor has."""
+    if request.param == products.LANES:
+        yield products
+        return
+    source = Path(products.__file__).read_text(encoding="utf-8")
+    changed = source.replace("LANES = _lanes()", f"LANES = {request.param}")
+    assert changed != source
+    path = tmp_path_factory.mktemp("products") / "other_lanes.py"
+    path.write_text(changed, encoding="utf-8")
+    spec = importlib.util.spec_from_file_location("other_lanes", path)
+    assert spec is not None
+    assert spec.loader is not None
+    module = importlib.util.module_from_spec(spec)
+    sys.modules["other_lanes"] = module
+    spec.loader.exec_module(module)
+    yield module
+    del sys.modules["other_lanes"]
+
+
+@pytest.mark.parametrize("panels", [1, 3])
+@pytest.mark.parametrize(("S", "rows", "choices", "W"), [(1, 1, 1, 1), (3, 5, 2, 7), (20, 8, 5, 60), (7, 11, 3, 25)])
+def test_products(kernels: Any, S: int, rows: int, choices: int, W: int, panels: int) -> None:
+    """To within what sums of S products round: S·2^−53 times the sum of their sizes."""
+    rng = np.random.default_rng(S + W)
+    matrix, values = rng.normal(size=(rows, S)), rng.normal(size=(S, choices, W))
+    w0, n = W // 4, W - W // 4
+    columns = kernels.room_for_columns(S, choices, panels * kernels.WIDE)[:panels]
+    found = np.full((rows, choices * n), np.nan)
+    _multiply(kernels)(matrix, values, w0, n, columns, np.empty(kernels.HIGH * kernels.WIDE), found)
+    expected = np.einsum("rs,saw->raw", matrix, values[:, :, w0:]).reshape(rows, -1)
+    most = np.einsum("rs,saw->raw", abs(matrix), abs(values[:, :, w0:])).reshape(rows, -1)
+    assert (abs(found - expected) <= 2 * S * 2.0**-53 * most).all()
+
+
+_known: dict[str, Any] = {}
+
+
+def _multiply(kernels: Any) -> Any:
+    """`multiply` is for other compiled functions; this one calls it from Python."""
+    import numba as nb
+
+    if kernels.__name__ not in _known:
+        multiply = kernels.multiply
+        _known[kernels.__name__] = nb.njit(lambda *given: multiply(*given))
+    return _known[kernels.__name__]

@@ -25,12 +25,13 @@ from gymnasium.vector.utils import batch_space
 from numpy.typing import NDArray
 
 from oldlight import checks
+from oldlight.envs.impaired_observation import ImpairedObservation
 from oldlight.envs.observation_view import COUNTERS, ENDLESS, LinkBox, LinkMultiDiscrete
+from oldlight.envs.shown_rows import KNOWN, ShownRows
 from oldlight.registry import nearest
 
 KINDS = ("box", "multidiscrete")
 FEW = 64  # columns that are made from a list
-KNOWN = 4096  # different ages, waits and queues whose rows are kept; of them only the observation is written anew
 IMAGE = (
     64 * 64
 )  # a Box with two axes or more and more numbers than this is an image, and belongs in a convolutional network
@@ -106,6 +107,13 @@ class Flattening:
             numbers += listed(shown[key])
         return np.array(numbers, dtype=np.float32)
 
+    def columns_of(self, key: str) -> slice | dict[int, int] | None:
+        """Where an entry stands in a row: the columns of its numbers, or the column of each choice. None: neither of these, or the row is long."""
+        for part in self._parts:
+            if part.key == key and self._lists is not None:
+                return slice(*part.columns) if part.plain else part.column_of_choice()
+        return None
+
     def rows(self, shown: dict[str, Any], n: int) -> NDArray[Any]:
         flat = np.zeros((n, self._columns), dtype=np.float32 if self.kind == "box" else np.int64)
         for part in self._parts:
@@ -168,6 +176,13 @@ class _Part:
         if self.places is not None:
             self.places = self.places + first
         return self.columns[1]
+
+    def column_of_choice(self) -> dict[int, int] | None:
+        """The column of each choice where the entry is one of them; else None."""
+        if self.places is None or not self.single:
+            return None
+        start, place = int(self.start[0]), int(self.places[0])
+        return {k: place + k for k in range(start, start + self.choices[0])}
 
     def fill(self, flat: NDArray[Any], values: Any) -> None:
         """Write the columns of this entry into flat[n, column], where they are all 0."""
@@ -245,6 +260,18 @@ class AugmentedObservation(gym.ObservationWrapper[Any, Any, Any], RecordConstruc
         gym.ObservationWrapper.__init__(self, env)
         self._flattening = Flattening(env.observation_space, kind, keys)
         self.observation_space = self._flattening.space
+        self._rows = ShownRows(env._view, self._flattening) if isinstance(env, ImpairedObservation) else None
+        self._inside = env
+        self._link = self._link_for_rows()
+
+    def _link_for_rows(self) -> ImpairedObservation | None:
+        """The link directly inside, which can show rows itself; None where a method that says what is shown is of the user's own making."""
+        env = self.env
+        if env is not self._inside or not isinstance(env, ImpairedObservation):
+            return None
+        ours = (AugmentedObservation.observation, ImpairedObservation.reset, ImpairedObservation.step)
+        used = [getattr(method, "__func__", None) for method in (self.observation, env.reset, env.step)]
+        return env if used == list(ours) else None
 
     @property
     def channel(self) -> Any:
@@ -258,8 +285,18 @@ class AugmentedObservation(gym.ObservationWrapper[Any, Any, Any], RecordConstruc
     def observation(self, observation: Any) -> NDArray[Any]:
         return self._flattening.row(observation)
 
+    def reset(self, *, seed: int | None = None, options: dict[str, Any] | None = None) -> tuple[Any, dict[str, Any]]:
+        """A new episode."""
+        self._link = self._link_for_rows()
+        if self._link is None or self._rows is None:
+            return super().reset(seed=seed, options=options)
+        return self._link.reset(seed=seed, options=options, show=self._rows.show)
+
     def step(self, action: Any) -> tuple[Any, Any, bool, bool, dict[str, Any]]:
         """One step."""
+        link, rows = self._link, self._rows
+        if link is not None and rows is not None and link is self.env:
+            return link.step(action, show=rows.show)
         shown, reward, terminated, truncated, info = self.env.step(action)
         return self.observation(shown), reward, terminated, truncated, info
 

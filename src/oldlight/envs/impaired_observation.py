@@ -47,7 +47,7 @@ from oldlight.envs.drawn_link import LinkPerEpisode, drawn_link
 from oldlight.envs.fixed_length import longest_episode
 from oldlight.envs.in_order_episode import InOrderEpisode
 from oldlight.envs.link_statistics import LinkStatistics
-from oldlight.envs.observation_view import ObservationView, copied, plain_copy
+from oldlight.envs.observation_view import ObservationView, Show, copied, plain_copy
 from oldlight.envs.outside import take_channel, wrappers_around
 from oldlight.envs.tabular_setup import REWARDS, Rewards, as_data
 from oldlight.envs.typical_age import default_queue
@@ -162,9 +162,7 @@ class ImpairedObservation(gym.Wrapper[Any, Any, Any, Any], RecordConstructorArgs
         self.observation_space = self._view.space
         self._rng: np.random.Generator | None = None
         self._playing = self._warned = self._playing_once = False
-        self._episode: InOrderEpisode | None = (
-            None  # that of most links, where all else is plain; it is played more quickly
-        )
+        self._episode: InOrderEpisode | None = None  # of most links, where all else is plain: played more quickly
 
     @property
     def queue(self) -> int:
@@ -207,8 +205,11 @@ class ImpairedObservation(gym.Wrapper[Any, Any, Any, Any], RecordConstructorArgs
 
     # -- episodes -----------------------------------------------------------------------------------------------
 
-    def reset(self, *, seed: int | None = None, options: dict[str, Any] | None = None) -> tuple[Any, dict[str, Any]]:
+    def reset(
+        self, *, seed: int | None = None, options: dict[str, Any] | None = None, show: Show | None = None
+    ) -> tuple[Any, dict[str, Any]]:
         """A new episode: nothing of the last one is left. A seed decides what the link draws too; options["channel"] is a new channel."""
+        show = self._view.show if show is None else show
         self._heed(wrappers_around(self), options)
         if seed is not None or self._rng is None:
             self._rng = np.random.Generator(np.random.SFC64(np.random.SeedSequence(seed, spawn_key=(STREAM,))))
@@ -218,8 +219,8 @@ class ImpairedObservation(gym.Wrapper[Any, Any, Any, Any], RecordConstructorArgs
         sampler, self._episode, self._playing = self._sampler, None, False
         if self._plain and sampler.law is not None and sampler.in_order:
             first = (self._first_state, self._actions[0]) if self._tabular else None
-            self._episode = InOrderEpisode(self._view, sampler, self._copy, keeps=self._keeps, first=first)
-            shown, info["arrivals"] = self._episode.begin(self._rng, observation)
+            self._episode = InOrderEpisode(self.queue, sampler, self._copy, keeps=self._keeps, first=first)
+            shown, info["arrivals"] = self._episode.begin(self._rng, observation, show)
             return shown, info
         self._now, self._newest, self._heard = 0, -1, -1  # time, newest visible step, when it arrived
         self._sent: dict[int, Any] = {}  # observations by step: the newest one and those that may still come
@@ -234,7 +235,7 @@ class ImpairedObservation(gym.Wrapper[Any, Any, Any, Any], RecordConstructorArgs
         info["arrivals"] = self._deliver(observation, self._sampler.begin(self._rng))
         if self._reveals:
             info["present"] = self._copy(observation)
-        return self._shown(), info
+        return self._shown(show), info
 
     def _draw_link(self, info: dict[str, Any]) -> None:
         """The link of this episode."""
@@ -250,12 +251,12 @@ class ImpairedObservation(gym.Wrapper[Any, Any, Any, Any], RecordConstructorArgs
 
     def _heed(self, wrappers: Sequence[Any], options: Mapping[str, Any] | None) -> None:
         """A channel given with the reset, or set on a wrapper outside; and a time limit there."""
-        given = take_channel(wrappers)
-        given = (options or {}).get("channel", given)
+        given = (options or {}).get("channel", take_channel(wrappers))
         if given is not None:
             self.channel = given
-        limits = [int(w._max_episode_steps) for w in wrappers if isinstance(w, gym.wrappers.TimeLimit)]
-        if self.late_rewards and limits and min(limits) < (self.horizon or np.inf) and not self._warned:
+        outside = wrappers if self.late_rewards and not self._warned else []
+        limits = [int(w._max_episode_steps) for w in outside if isinstance(w, gym.wrappers.TimeLimit)]
+        if limits and min(limits) < (self.horizon or np.inf):
             self._warned = True
             gym.logger.warn(
                 f"TimeLimit({min(limits)}) is outside of ImpairedObservation, which does not see the end that it makes: rewards that are "
@@ -263,9 +264,10 @@ class ImpairedObservation(gym.Wrapper[Any, Any, Any, Any], RecordConstructorArgs
                 f'{min(limits)}), channel, rewards="delayed")'
             )
 
-    def step(self, action: Any) -> tuple[Any, float, bool, bool, dict[str, Any]]:
-        """One step. What the action space does not hold is refused, and so is a step beyond `horizon`; then nothing has changed."""
-        episode = self._episode
+    def step(self, action: Any, *, show: Show | None = None) -> tuple[Any, float, bool, bool, dict[str, Any]]:
+        """One step. What the action space does not hold is refused, and so is a step beyond `horizon`; then nothing has changed. `show` makes
+        what is shown, instead of the Dict, of the same arguments as `ObservationView.show`."""
+        episode, show = self._episode, self._view.show if show is None else show
         if not self._playing and (episode is None or episode.over):
             raise gym.error.ResetNeeded("the episode has ended, or never begun: call reset() first")
         if (self._now if episode is None else episode.now) == self.horizon:
@@ -277,7 +279,7 @@ class ImpairedObservation(gym.Wrapper[Any, Any, Any, Any], RecordConstructorArgs
         if not (self._simple and type(action) in WHOLE and low <= action < high):  # what a Discrete space holds
             action = fitted(self.env.action_space, action)
         if episode is not None:
-            return episode.step(self.env, action)
+            return episode.step(self.env, action, show)
         acts = self._chosen[-self.actuation] if self.actuation else action
         if self._simple:
             chosen, acted = action, acts
@@ -303,7 +305,7 @@ class ImpairedObservation(gym.Wrapper[Any, Any, Any, Any], RecordConstructorArgs
             info["present"] = self._copy(observation)
         if self._late_end and terminated:
             terminated = self._known_end(observation)
-        shown = self._shown()
+        shown = self._shown(show)
         over = bool(terminated or truncated)
         if over:
             self._playing = False
@@ -368,7 +370,7 @@ class ImpairedObservation(gym.Wrapper[Any, Any, Any, Any], RecordConstructorArgs
                 self._reveal(i, when)
         return [(i, None if lost else copied(self._sent[i])) for i, _, lost in rest]
 
-    def _shown(self) -> dict[str, Any]:
+    def _shown(self, show: Show) -> Any:
         now, newest, ahead, counts = self._now, self._newest, self.actuation, self._counts
         seen = newest >= 0
         age = now - newest + ahead if seen else now + ahead
@@ -380,7 +382,7 @@ class ImpairedObservation(gym.Wrapper[Any, Any, Any, Any], RecordConstructorArgs
         since = tuple(self._chosen)
         if len(since) > age:
             since = since[len(since) - age :]
-        return self._view.show(self._sent[newest] if seen else None, seen, age, waited, now + ahead, since)
+        return show(self._sent[newest] if seen else None, seen, age, waited, now + ahead, since)
 
     def _pay(self, over: bool) -> float:
         """What is paid now where rewards travel: all that the newest observation brings; at the end the rest."""

@@ -23,8 +23,13 @@ class LinkStatistics:
 
     def summary(self, sent: int, under_way: int) -> dict[str, float]:
         """The three numbers, after `sent` observations of which so many are under way."""
-        return {
-            "mean_age": self.ages / max(self.decisions, 1),
-            "lost": max(sent - self.came - under_way, 0) / sent,
-            "longest_blackout": float(self.longest),
-        }
+        return summary(self.ages, self.decisions, sent - self.came - under_way, sent, self.longest)
+
+
+def summary(ages: int, decisions: int, lost: int, sent: int, longest: int) -> dict[str, float]:
+    """The three numbers of these: the sum of the ages at so many decisions, how many were lost of those sent, the longest blackout."""
+    return {
+        "mean_age": ages / max(decisions, 1),
+        "lost": max(lost, 0) / sent,
+        "longest_blackout": float(longest),
+    }

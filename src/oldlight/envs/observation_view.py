@@ -23,9 +23,12 @@ from typing import Any
 
 import numpy as np
 from gymnasium import spaces
+from numpy import ndarray
 
 COUNTERS = ("age", "waited", "time")  # entries that count steps
 ENDLESS = 2**31 - 1  # the largest count where no horizon is known
+# what is known at some time as it is shown, a Dict or a row: newest, seen, age, waited, time, actions
+Show = Callable[[Any, bool, int, int, int, Sequence[Any]], Any]
 KNOWN = "Discrete, MultiDiscrete, MultiBinary, Box and Text, and Dict and Tuple of these"
 
 
@@ -183,13 +186,14 @@ class ObservationView:
         wide = {name: with_nothing(name, space) for name, space in leaves(observation_space, "observation").items()}
         self._shown = [(name, as_shown(space)) for name, (space, _) in wide.items()]
         self._nothing = [nothing for _, nothing in wide.values()]
+        self.nothing = self._nothing[0] if self._nothing else None
         entries: dict[str, spaces.Space[Any]] = {name: space for name, (space, _) in wide.items()}
         entries["age"] = _count(most)
         entries["waited"] = _count(most + 1)
         entries["fresh"] = spaces.Discrete(2)
         entries["seen"] = spaces.Discrete(2)
         self._flat = len(self._shown) == 1 and not isinstance(observation_space, spaces.Dict | spaces.Tuple)
-        self._kind = np.dtype(observation_space.dtype) if isinstance(observation_space, spaces.Box) else None
+        self.kind = np.dtype(observation_space.dtype) if isinstance(observation_space, spaces.Box) else None
         self._queues: dict[Sequence[Any], Callable[[], Any]] = {}
         self._one_number = isinstance(action_space, spaces.Discrete)
         self._rows: list[tuple[str, Any]] = []
@@ -198,34 +202,35 @@ class ObservationView:
                 entries[name], row = queue_of(name, space, places)
                 self._rows.append((name, row))
         self._blank: list[int] = self._rows[0][1].tolist() if places and self._one_number else []
-        self._common = self._flat and self._one_number and places > 0 and not clock  # most: quicker
+        # are the age, the wait and the actions, each one number, all that is shown beside one observation?
+        self.repeats = self._flat and self._one_number and not clock
+        self._common = self.repeats and places > 0  # most: quicker
         if clock:
             entries["time"] = _count(most)
         self.space = LinkDict(entries, places, max(ages, 1))
 
     def show(self, newest: Any, seen: bool, age: int, waited: int, time: int, actions: Sequence[Any]) -> dict[str, Any]:
         """The Dict; `newest` is ignored if nothing was seen; `actions` are those since, oldest first (or the newest places)."""
-        value = newest if seen else self._nothing[0]
-        plain = type(value) is np.ndarray and value.dtype is self._kind
-        if plain and self._common:
-            try:
-                return {
-                    "observation": value.copy(),
-                    "age": _COUNT_OF[age](),
-                    "waited": _COUNT_OF[waited](),
-                    "fresh": ONE if seen and waited == 0 else ZERO,
-                    "seen": ONE if seen else ZERO,
-                    "actions": self._queues[actions](),
-                }
-            except (LookupError, TypeError):  # long ago, or actions that are not kept
-                pass
-        shown: dict[str, Any] = {}
         if self._flat:
-            shown["observation"] = value.copy() if plain else self._shown[0][1](value)
+            value = newest if seen else self._nothing[0]
+            plain = type(value) is ndarray and value.dtype is self.kind
+            observation = value.copy() if plain else self._shown[0][1](value)
+            if self._common:
+                try:
+                    return {
+                        "observation": observation,
+                        "age": _COUNT_OF[age](),
+                        "waited": _COUNT_OF[waited](),
+                        "fresh": ONE if seen and waited == 0 else ZERO,
+                        "seen": ONE if seen else ZERO,
+                        "actions": self._queues[actions](),
+                    }
+                except (LookupError, TypeError):  # long ago, or actions that are not kept
+                    pass
+            shown: dict[str, Any] = {"observation": observation}
         else:
             values = parts_of(self._observation, newest) if seen else self._nothing
-            for (name, make), value in zip(self._shown, values, strict=True):
-                shown[name] = make(value)
+            shown = {name: make(value) for (name, make), value in zip(self._shown, values, strict=True)}
         shown["age"] = _COUNT_OF[age]() if age < 256 else np.array([age])
         shown["waited"] = _COUNT_OF[waited]() if waited < 256 else np.array([waited])
         shown["fresh"] = ONE if seen and waited == 0 else ZERO

@@ -20,6 +20,7 @@ from oldlight.envs.drawn_link import LinkPerEpisode
 from oldlight.model.channels import Channel
 
 Wrapper = gym.Wrapper[Any, Any, Any, Any]
+KINDS = (Channel, LinkPerEpisode, str, Mapping)  # a link is given as one of these
 
 
 def wrappers_around(env: gym.Env[Any, Any]) -> list[Wrapper]:
@@ -42,9 +43,9 @@ def take_channel(wrappers: Sequence[Wrapper]) -> Any:
     Only a channel, its text or its data count: the attribute may be the wrapper's own.
     """
     given = [
-        wrapper
-        for wrapper in wrappers
-        if isinstance(vars(wrapper).get("channel"), (Channel, LinkPerEpisode, str, Mapping))
+        wrapper for wrapper in wrappers if "channel" in vars(wrapper) and isinstance(vars(wrapper)["channel"], KINDS)
     ]
+    if not given:
+        return None
     taken = [vars(wrapper).pop("channel") for wrapper in given]
-    return taken[-1] if taken else None
+    return taken[-1]

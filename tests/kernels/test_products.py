@@ -41,9 +41,9 @@ def test_products(kernels: Any, S: int, rows: int, choices: int, W: int, panels:
     rng = np.random.default_rng(S + W)
     matrix, values = rng.normal(size=(rows, S)), rng.normal(size=(S, choices, W))
     w0, n = W // 4, W - W // 4
-    columns = kernels.room_for_columns(S, choices, panels * kernels.WIDE)[:panels]
+    columns = kernels.room_for_columns(S, choices, panels * kernels.COLUMNS)[:panels]
     found = np.full((rows, choices * n), np.nan)
-    _multiply(kernels)(matrix, values, w0, n, columns, np.empty(kernels.HIGH * kernels.WIDE), found)
+    _multiply(kernels)(matrix, values, w0, n, columns, np.empty(kernels.ROWS * kernels.COLUMNS), found)
     expected = np.einsum("rs,saw->raw", matrix, values[:, :, w0:]).reshape(rows, -1)
     most = np.einsum("rs,saw->raw", abs(matrix), abs(values[:, :, w0:])).reshape(rows, -1)
     assert (abs(found - expected) <= 2 * S * 2.0**-53 * most).all()

@@ -20,7 +20,7 @@ import numpy as np
 
 from oldlight.kernels.cache import compiled
 from oldlight.kernels.long_blocks import best_of_many
-from oldlight.kernels.products import HIGH, WIDE, multiply, room_for_columns
+from oldlight.kernels.products import COLUMNS, ROWS, multiply, room_for_columns
 from oldlight.kernels.short_blocks import best_now, best_of_few
 
 BEST, FOLLOW, MIX, OPTIMISTIC = range(4)
@@ -216,7 +216,7 @@ def back_up(step, block, choice, s_from, s_to, w_from, w_to):
     x, mean, square = np.empty(together * tile), np.empty(together * tile), np.empty(together * tile)
     top, bests, args = np.empty(tile), np.empty((A, tile)), np.empty((A, tile), np.int64)
     keep = len(action) > 0 and (mode in (BEST, OPTIMISTIC))
-    columns, sums = room_for_columns(S, choices if dense else 0, tile), np.empty(HIGH * WIDE)
+    columns, sums = room_for_columns(S, choices if dense else 0, tile), np.empty(ROWS * COLUMNS)
     products = np.empty((s_to - s_from) * A * choices * tile if dense else 0)
     for w0 in range(w_from, w_to, tile):
         w1 = min(w0 + tile, w_to)

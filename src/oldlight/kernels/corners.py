@@ -10,6 +10,7 @@ from oldlight.kernels.cache import borrowing, compiled
 from oldlight.kernels.copying import copy_into
 from oldlight.kernels.graph import LOW_ACTION, NEXT, OPENED, enter
 from oldlight.kernels.outlook import NO, fill_ahead, pushed
+from oldlight.kernels.products import COLUMNS, ROWS
 from oldlight.kernels.settling import ACT, DONE, HEIR, HELD, HIGH, NUMBER, PAUSE, search
 
 _inner = borrowing(error_model="numpy")
@@ -99,7 +100,8 @@ def settle_all(process, link, tables, graph, settled, start, limits):
     on, then (block −1) the start, if its law is given. Returns the place where it stopped (block −2 at the end), and DONE, GROW or PAUSE."""
     c, i = start
     opened = graph.count[OPENED]
-    later = np.empty((settled.ahead.shape[1] // process.sizes[1], process.sizes[0]))
+    columns = settled.ahead.shape[1] // process.sizes[1]
+    later, sums = np.zeros(((columns + COLUMNS - 1) // COLUMNS, process.sizes[0] * COLUMNS)), np.empty(ROWS * COLUMNS)
     while c >= 0:
         if i == 0:
             at = link.blind_offset[c]
@@ -111,7 +113,7 @@ def settle_all(process, link, tables, graph, settled, start, limits):
                         up += link.probability[e] * tables.upper[link.offset[link.to[e]] + s]
                 settled.jump[0, at + s], settled.jump[1, at + s] = low, up
             if len(settled.ahead) > 0:
-                fill_ahead(process, link, settled, c, later)
+                fill_ahead(process, link, settled, c, later, sums)
         i, status = settle(process, link, tables, graph, settled, c, i, limits)
         if status != DONE:
             return (c, i), status

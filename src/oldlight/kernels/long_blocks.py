@@ -14,7 +14,7 @@ from sums that were made before, for a tile of w that stays in cache (`_best_of_
 import numpy as np
 
 from oldlight.kernels.cache import borrowing, compiled
-from oldlight.kernels.products import HIGH, WIDE, pack, room_for_columns, rows_of_tile, tile_of_sums
+from oldlight.kernels.products import COLUMNS, ROWS, pack, room_for_columns, rows_of_tile, tile_of_sums
 
 _inner = borrowing(fastmath={"contract"})
 
@@ -206,23 +206,23 @@ def _best_of_products(matrix, reward, theta, v_next, part, scratch, value, actio
     columns, sums, best, arg = scratch
     choices, W = v_next.shape[1:]
     A, last = len(matrix) // len(v_next), s_to * (len(matrix) // len(v_next)) - 1
-    tile = len(columns) * WIDE
-    for w0 in range(w_from, w_to, WIDE):
+    tile = len(columns) * COLUMNS
+    for w0 in range(w_from, w_to, COLUMNS):
         if (w0 - w_from) % tile == 0:
             pack(v_next, w0, min(tile, w_to - w0), columns)
-        n, packed = min(WIDE, w_to - w0), columns[(w0 - w_from) % tile // WIDE]
-        for row in range(s_from * A, last + 1, HIGH):
+        n, packed = min(COLUMNS, w_to - w0), columns[(w0 - w_from) % tile // COLUMNS]
+        for row in range(s_from * A, last + 1, ROWS):
             for a in range(choices):
                 tile_of_sums(matrix, rows_of_tile(row, last), packed[a], sums[a])
-            _best_of_rows(sums, HIGH * WIDE, best, arg)
-            for i in range(min(HIGH, last + 1 - row)):
+            _best_of_rows(sums, ROWS * COLUMNS, best, arg)
+            for i in range(min(ROWS, last + 1 - row)):
                 s, q = (row + i) // A, (row + i) % A
                 r = reward[min(s, len(reward) - 1), min(q, reward.shape[1] - 1)]
                 th = theta[min(s, len(theta) - 1), min(q, theta.shape[1] - 1)]
                 to = np.uint64((s * W + w0) * A + q)
-                _spread(best, i * WIDE, n, r, th, A, to, value)
+                _spread(best, i * COLUMNS, n, r, th, A, to, value)
                 if len(action) > 0:
-                    _spread_actions(arg, i * WIDE, n, A, to, action)
+                    _spread_actions(arg, i * COLUMNS, n, A, to, action)
 
 
 @_inner
@@ -248,8 +248,8 @@ def best_of_many(lists, matrix, reward, theta, v_next, value, action, part):
     s_from, s_to, w_from, w_to = part
     S, choices, _ = v_next.shape
     if len(matrix) > 0:
-        columns, sums = room_for_columns(S, choices, w_to - w_from), np.empty((choices, HIGH * WIDE))
-        scratch = (columns, sums, np.empty(HIGH * WIDE), np.empty(HIGH * WIDE, np.int64))
+        columns, sums = room_for_columns(S, choices, w_to - w_from), np.empty((choices, ROWS * COLUMNS))
+        scratch = (columns, sums, np.empty(ROWS * COLUMNS), np.empty(ROWS * COLUMNS, np.int64))
         flat = value.reshape(value.size), action.reshape(action.size)
         _best_of_products(matrix, reward, theta, v_next, part, scratch, *flat)
         return

@@ -9,6 +9,7 @@ too large, it is sums over b'.
 import numpy as np
 
 from oldlight.kernels.cache import borrowing
+from oldlight.kernels.products import COLUMNS, ROWS, rows_of_tile, tile_of_sums
 
 GAIN_LOW, GAIN_UP, SUMS = range(3)  # of one action: what is earned and shown, from below and above; then the sums
 NO = -np.inf
@@ -94,38 +95,57 @@ def first_tick(link, c, e):
 
 
 @_inner
-def fill_ahead(process, link, settled, c, later):
-    """`ahead` of block c, D = 0: the corners of the next time are settled, and so is C_c. later: scratch, a row of states for each column of the outlook, so
-    that a mean is a product of two rows."""
+def _sums_of_lists(index, weight, count, lines, later, sums):
+    """`tile_of_sums` where transitions are lists."""
+    for i in range(ROWS):
+        line, out = lines[i], sums[i * COLUMNS : (i + 1) * COLUMNS]
+        for j in range(COLUMNS):
+            out[j] = 0.0
+        for k in range(count[line]):
+            p, row = weight[line, k], later[index[line, k] * COLUMNS : (index[line, k] + 1) * COLUMNS]
+            for j in range(COLUMNS):
+                out[j] += p * row[j]
+
+
+@_inner
+def fill_ahead(process, link, settled, c, later, sums):
+    """`ahead` of block c, D = 0: the corners of the next time are settled, and so is C_c. Scratch: later[panel, s·COLUMNS + j], where column panel·COLUMNS + j of the
+    outlook stands for each state, and sums[ROWS·COLUMNS] (`oldlight.kernels.products`)."""
     S, A = process.sizes[0], process.sizes[1]
-    h, first = link.time[c], link.blind_offset[c]
-    now, reward_step, wide = min(h, len(process.index) - 1), min(h, len(process.rewards) - 1), len(later)
+    h, first, wide = link.time[c], link.blind_offset[c], settled.ahead.shape[1] // A
+    now, reward_step = min(h, len(process.index) - 1), min(h, len(process.rewards) - 1)
     for s in range(S):
-        later[GAIN_LOW, s], later[GAIN_UP, s] = settled.jump[0, first + s], settled.jump[1, first + s]
+        later[0, s * COLUMNS + GAIN_LOW], later[0, s * COLUMNS + GAIN_UP] = (
+            settled.jump[0, first + s],
+            settled.jump[1, first + s],
+        )
     n, e = SUMS, first_tick(link, c, link.first[c])
     while e >= 0:
         at = link.blind_offset[link.to[e]]
-        for s in range(S):
-            for a in range(A):
-                later[n + a, s] = settled.ceiling[at + s, a]
+        for a in range(A):
+            panel, j = (n + a) // COLUMNS, (n + a) % COLUMNS
+            for s in range(S):
+                later[panel, s * COLUMNS + j] = settled.ceiling[at + s, a]
         n, e = n + A, first_tick(link, c, e + 1)
+    index, weight, count = process.index[now], process.weight[now], process.count[now]
+    full = weight.shape[1] == S
     for line in range(S * A):
-        s, a = line // A, line % A
-        out = settled.ahead[first + s, a * wide : (a + 1) * wide]
-        index, weight = process.index[now, line], process.weight[now, line]
-        for i in range(n):
-            row, mean = later[i], 0.0
-            if process.count[now, line] == S:
-                for s2 in range(S):
-                    mean += weight[s2] * row[s2]
+        full = full and count[line] == S
+    for line in range(0, S * A, ROWS):
+        lines = rows_of_tile(line, S * A - 1)
+        for i in range(0, wide, COLUMNS):
+            if full:
+                tile_of_sums(weight, lines, later[i // COLUMNS], sums)
             else:
-                for k in range(process.count[now, line]):
-                    mean += weight[k] * row[index[k]]
-            out[i] = mean
-        for i in range(n, len(out)):
-            out[i] = 0.0
-        out[GAIN_LOW] += process.rewards[reward_step, s, a]
-        out[GAIN_UP] += process.rewards[reward_step, s, a]
+                _sums_of_lists(index, weight, count, lines, later[i // COLUMNS], sums)
+            for k in range(min(ROWS, S * A - line)):
+                s, a = (line + k) // A, (line + k) % A
+                out = settled.ahead[first + s, a * wide + i : a * wide + min(i + COLUMNS, wide)]
+                for j in range(len(out)):
+                    out[j] = sums[k * COLUMNS + j] if i + j < n else 0.0
+                if i == 0:
+                    out[GAIN_LOW] += process.rewards[reward_step, s, a]
+                    out[GAIN_UP] += process.rewards[reward_step, s, a]
 
 
 @_short

@@ -3,7 +3,7 @@
     product[row, j] = Σ_k matrix[row, k]·columns[k, j]                      row = s·A + q1, k = s2, j a choice and a queue
 
 The library for products of matrices is made for large ones. Ours are short (k has S places) and what is made of them is small (a maximum over the
-action), so that the library spends much of its time on writing products down and on arranging what it reads. Here a tile of `HIGH` rows and `WIDE`
+action), so that the library spends much of its time on writing products down and on arranging what it reads. Here a tile of `ROWS` rows and `COLUMNS`
 columns is summed over all k in registers (`tile_of_sums`, the one place where vectors are written out: the compiler finds them in loops over j, and then loads
 and stores every sum again for each k). The columns of a tile are copied next to each other before (`pack`): all rows read them.
 
@@ -28,8 +28,8 @@ def _lanes():
 
 
 LANES = _lanes()
-VECTORS = 3  # with HIGH rows: 12 sums, 3 vectors of columns and one number of the matrix are the 16 registers of AVX2
-HIGH, WIDE = 4, VECTORS * LANES
+VECTORS = 3  # with ROWS rows: 12 sums, 3 vectors of columns and one number of the matrix are the 16 registers of AVX2
+ROWS, COLUMNS = 4, VECTORS * LANES
 PACKED = (
     2**14
 )  # numbers of the next time that are packed at once: a row of them is read as one piece, and they stay in cache
@@ -37,7 +37,7 @@ PACKED = (
 
 @intrinsic
 def tile_of_sums(typing, matrix, rows, columns, sums):
-    """sums[i·WIDE + j] = Σ_k matrix[rows[i], k]·columns[k·WIDE + j], i < HIGH, j < WIDE; rows: four numbers, of which some may be equal."""
+    """sums[i·COLUMNS + j] = Σ_k matrix[rows[i], k]·columns[k·COLUMNS + j], i < ROWS, j < COLUMNS; rows: four numbers, of which some may be equal."""
     signature = nb.types.void(matrix, rows, columns, sums)
     return signature, _tile_of_sums
 
@@ -47,7 +47,7 @@ def _tile_of_sums(context, builder, signature, arguments):
     vector = ir.VectorType(number, LANES)
     matrix, columns, sums = (context.make_array(signature.args[i])(context, builder, arguments[i]) for i in (0, 2, 3))
     K = builder.extract_value(matrix.shape, 1)
-    starts = [builder.gep(matrix.data, [builder.mul(builder.extract_value(arguments[1], i), K)]) for i in range(HIGH)]
+    starts = [builder.gep(matrix.data, [builder.mul(builder.extract_value(arguments[1], i), K)]) for i in range(ROWS)]
 
     def place(array, i):
         return builder.bitcast(builder.gep(array, [i]), vector.as_pointer())
@@ -57,48 +57,48 @@ def _tile_of_sums(context, builder, signature, arguments):
     builder.position_at_end(loop)
     k = builder.phi(integer)
     k.add_incoming(integer(0), before)
-    totals = [[builder.phi(vector) for _ in range(VECTORS)] for _ in range(HIGH)]
-    column = builder.gep(columns.data, [builder.mul(k, integer(WIDE))])
+    totals = [[builder.phi(vector) for _ in range(VECTORS)] for _ in range(ROWS)]
+    column = builder.gep(columns.data, [builder.mul(k, integer(COLUMNS))])
     values = [builder.load(place(column, integer(v * LANES)), align=8) for v in range(VECTORS)]
     grown = []
-    for i in range(HIGH):
+    for i in range(ROWS):
         p = builder.insert_element(vector(ir.Undefined), builder.load(builder.gep(starts[i], [k])), integer(0))
         p = builder.shuffle_vector(p, vector(ir.Undefined), ir.VectorType(ir.IntType(32), LANES)([0] * LANES))
         products = [builder.fmul(p, value, flags=["contract"]) for value in values]
         grown.append([builder.fadd(x, y, flags=["contract"]) for x, y in zip(products, totals[i], strict=True)])
     following = builder.add(k, integer(1))
     k.add_incoming(following, loop)
-    for i in range(HIGH):
+    for i in range(ROWS):
         for v in range(VECTORS):
             totals[i][v].add_incoming(vector([0.0] * LANES), before)
             totals[i][v].add_incoming(grown[i][v], loop)
     builder.cbranch(builder.icmp_signed("<", following, K), loop, after)
     builder.position_at_end(after)
-    for i in range(HIGH):
+    for i in range(ROWS):
         for v in range(VECTORS):
-            builder.store(grown[i][v], place(sums.data, integer(i * WIDE + v * LANES)), align=8)
+            builder.store(grown[i][v], place(sums.data, integer(i * COLUMNS + v * LANES)), align=8)
     return context.get_dummy_value()
 
 
 @compiled
 def room_for_columns(S, choices, n):
-    """Scratch for `pack`, [panel, a, k·WIDE + j]: no more panels than n columns have or `PACKED` numbers hold."""
-    return np.empty((max(1, min(-(-n // WIDE), PACKED // max(S * choices * WIDE, 1))), choices, S * WIDE))
+    """Scratch for `pack`, [panel, a, k·COLUMNS + j]: no more panels than n columns have or `PACKED` numbers hold."""
+    return np.empty((max(1, min(-(-n // COLUMNS), PACKED // max(S * choices * COLUMNS, 1))), choices, S * COLUMNS))
 
 
 @borrowing
 def pack(v_next, w0, n, columns):
-    """columns[i, a, k·WIDE + j] = v_next[k, a, w0 + i·WIDE + j], of n columns, and 0 for the rest of the last panel."""
+    """columns[i, a, k·COLUMNS + j] = v_next[k, a, w0 + i·COLUMNS + j], of n columns, and 0 for the rest of the last panel."""
     S, choices, _ = v_next.shape
     for k in range(S):
         for a in range(choices):
             row = v_next[k, a, w0 : w0 + n]
-            for i in range(-(-n // WIDE)):
-                to = columns[i, a, k * WIDE : (k + 1) * WIDE]
-                wide = min(WIDE, n - i * WIDE)
+            for i in range(-(-n // COLUMNS)):
+                to = columns[i, a, k * COLUMNS : (k + 1) * COLUMNS]
+                wide = min(COLUMNS, n - i * COLUMNS)
                 for j in range(wide):
-                    to[j] = row[i * WIDE + j]
-                for j in range(wide, WIDE):
+                    to[j] = row[i * COLUMNS + j]
+                for j in range(wide, COLUMNS):
                     to[j] = 0.0
 
 
@@ -110,15 +110,15 @@ def rows_of_tile(row, last):
 
 @borrowing
 def multiply(matrix, v_next, w0, n, columns, sums, product):
-    """product[row, a·n + j] = Σ_s2 matrix[row, s2]·v_next[s2, a, w0 + j], j < n; scratch: columns as `room_for_columns` makes them, sums[HIGH·WIDE]."""
-    choices, rows, tile = v_next.shape[1], len(matrix), len(columns) * WIDE
-    for w in range(0, n, WIDE):
+    """product[row, a·n + j] = Σ_s2 matrix[row, s2]·v_next[s2, a, w0 + j], j < n; scratch: columns as `room_for_columns` makes them, sums[ROWS·COLUMNS]."""
+    choices, rows, tile = v_next.shape[1], len(matrix), len(columns) * COLUMNS
+    for w in range(0, n, COLUMNS):
         if w % tile == 0:
             pack(v_next, w0 + w, min(tile, n - w), columns)
-        wide, packed = min(WIDE, n - w), columns[w % tile // WIDE]
-        for row in range(0, rows, HIGH):
+        wide, packed = min(COLUMNS, n - w), columns[w % tile // COLUMNS]
+        for row in range(0, rows, ROWS):
             for a in range(choices):
                 tile_of_sums(matrix, rows_of_tile(row, rows - 1), packed[a], sums)
-                for i in range(min(HIGH, rows - row)):
+                for i in range(min(ROWS, rows - row)):
                     for j in range(wide):
-                        product[row + i, a * n + w + j] = sums[i * WIDE + j]
+                        product[row + i, a * n + w + j] = sums[i * COLUMNS + j]

@@ -79,9 +79,9 @@ def _best_of_sums(source, i, p, i_second, p_second, w0, n, best, arg):
 
 @_inner
 def _best_of_rows(rows, n, best, arg):
-    """best[j] = max_a rows[a, j], and arg[j] the first a that reaches it: three rows, then two at a time; the last stands for one that is missing."""
+    """best[j] = max_a rows[a, j], and arg[j] the first a that reaches it: five rows, then two at a time; the last stands for one that is missing."""
     last = len(rows) - 1
-    x, x1, x2 = rows[0], rows[min(1, last)], rows[min(2, last)]
+    x, x1, x2, x3, x4 = rows[0], rows[min(1, last)], rows[min(2, last)], rows[min(3, last)], rows[min(4, last)]
     for j in range(n):
         y, k = x[j], 0
         z = x1[j]
@@ -90,9 +90,17 @@ def _best_of_rows(rows, n, best, arg):
         k = 1 if later else k
         z = x2[j]
         later = z > y
+        y = z if later else y
+        k = 2 if later else k
+        z = x3[j]
+        later = z > y
+        y = z if later else y
+        k = 3 if later else k
+        z = x4[j]
+        later = z > y
         best[j] = z if later else y
-        arg[j] = 2 if later else k
-    for a in range(3, last + 1, 2):
+        arg[j] = 4 if later else k
+    for a in range(5, last + 1, 2):
         b = min(a + 1, last)
         x1, x2 = rows[a], rows[b]
         for j in range(n):

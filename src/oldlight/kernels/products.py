@@ -10,10 +10,10 @@ and stores every sum again for each k). The columns of a tile are copied next to
 Every sum goes over k = 0, 1, .. in this order, whatever tile it is in: so values do not depend on how the work is shared among threads.
 """
 
-import llvmlite.binding as llvm
 import numba as nb
 import numpy as np
-from llvmlite import ir
+from numba.core.cgutils import ir
+from numba.core.codegen import ll as llvm  # llvmlite, as `ir` is, in the version that this numba comes with
 from numba.extending import intrinsic
 
 from oldlight.kernels.cache import borrowing, compiled

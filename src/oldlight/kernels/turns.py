@@ -8,9 +8,9 @@ lets other threads of the machine run in between. A thread that ends early, beca
 import ctypes
 import sys
 
-import llvmlite.binding as llvm
 import numba as nb
-from llvmlite import ir
+from numba.core.cgutils import ir
+from numba.core.codegen import ll as llvm  # llvmlite, as `ir` is, in the version that this numba comes with
 from numba.extending import intrinsic
 
 from oldlight.kernels.cache import borrowing

@@ -3,7 +3,8 @@
 With W entries of the true process over (s, a, s2), its lists padded to the longest: they take 12 bytes an entry, what episodes are drawn with 16, and what values
 policies 16, so 44·W. Beside that
 
-    PosteriorSampling, OptimisticPlanning     tables and a search, see `learners.search_memory`; "alternating" has the set's centre and the best model as well
+    PosteriorSampling, OptimisticPlanning     tables and a search, see `learners.search_memory`; "alternating" has the set's centre and the best model as well, and
+                                              posterior sampling under loss alone, which plays blocks, keeps its lists between two plans: 16 bytes an entry
     LossUCBVI                                 the sequences, the draws (the last and the new ones), the policy and the one before: 37·(H + 1)·S·H. The tree
                                               has a node for each information state met: at step h, j steps after an observation, no more than S·A^j, and no
                                               more than K episodes times the probability of such a blackout
@@ -29,6 +30,7 @@ from oldlight.model.mdp import TabularMDP
 from oldlight.model.problem import ImpairedMDP
 
 TRUE = 44  # bytes of an entry of the true process
+KEPT = 16  # of an entry of lists that are kept between two plans
 UNLISTED = 28  # of an entry that is 0, and so in no list
 SMALLEST = math.log(np.nextafter(0.0, 1.0))  # of positive numbers
 SEQUENCE = 37  # and of a sequence
@@ -40,9 +42,14 @@ def lossy_bytes(problem: ImpairedMDP, learner: Any, episodes: int | None) -> int
     width, steps = longest_list(problem.mdp)
     true = TRUE * steps * S * A * width
     if isinstance(learner, PosteriorSampling | OptimisticPlanning):
-        tables = planner_tables(problem.automaton, S, A, learner.pooled)
-        unlisted = UNLISTED * (1 if learner.pooled else H) * S * A * S * _zeros(learner, S)
+        tables, entries = (
+            planner_tables(problem.automaton, S, A, learner.pooled),
+            (1 if learner.pooled else H) * S * A * S,
+        )
+        unlisted = UNLISTED * entries * _zeros(learner, S)
         both = 16 * H * S * A * S if getattr(learner, "oracle", None) == "alternating" else 0
+        if isinstance(learner, PosteriorSampling) and problem.automaton.longest == 0:
+            both, unlisted = KEPT * entries, 0
         return int(true + tables + search_room(tables) + both - unlisted)
     if isinstance(learner, LossUCBVI):
         if not problem.has_delay_law:

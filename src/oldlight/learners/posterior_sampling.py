@@ -199,12 +199,10 @@ class PosteriorSampling(Learner):
         from oldlight.planning.link_solution import settled_search
 
         search, policy = settled_search(plan), plan.policy
-        if (
-            search is not None
-            and search.plans_again
-            and isinstance(policy, BlackoutPolicy)
-            and self.setting.n_states > 1
-        ):
+        if search is None or not search.plans_again or self.setting.n_states == 1:
+            return
+        if isinstance(policy, BlackoutPolicy) and policy.late == 0:
+            search.let_go(self._like.mdp)
             self._search = search
             self.episodes_per_block = episodes_that_fit(policy.sequences.size, policy.sequences.dtype)
 

@@ -32,6 +32,8 @@ from numpy.typing import NDArray
 
 from oldlight.arrays import Floats, Ints
 from oldlight.model.channels.automaton import NOTHING_NEWER
+from oldlight.model.mdp import TabularMDP
+from oldlight.planning.ages import Plant
 from oldlight.planning.search import ROUNDING, AgeSearch, different_rewards
 
 BATCH = 20_000  # laws that are opened between two looks at the clock and the keyboard
@@ -60,7 +62,6 @@ class SettledSearch(AgeSearch):
     _kept: tuple[int, int] = field(default=(0, 0), init=False)  # states and places of laws that are never forgotten
     _until: float = field(default=np.inf, init=False)
     _started: bool = field(default=False, init=False)
-    _again: bool = field(default=False, init=False)  # are the lists of successors this search's own?
 
     def __post_init__(self) -> None:
         tables = self.tables.allocate()
@@ -226,19 +227,20 @@ class SettledSearch(AgeSearch):
 
     @property
     def plans_again(self) -> bool:
-        """Can `again` be called: is all that a plan needs found in one compiled call, its sequences included?"""
+        """Is all that a plan needs found in one compiled call, its sequences included? Then the same room serves for other transitions (`again`)."""
         return self.tables.layers.depth == 0 and len(self._settled.start_law) > 0 and self._settled.sequence.size > 0
 
+    def let_go(self, like: TabularMDP) -> None:
+        """Get ready for `again`: room for lists of all states, and nothing of the first process is kept. like: any process of its sizes and rewards."""
+        shape = (len(self._process.index), like.n_states * like.n_actions, like.n_states)
+        self._process = self._process._replace(index=np.empty((0, 0, 0), np.int64), weight=np.empty((0, 0, 0)))
+        self.tables.plant = Plant(like, initial=self.tables.plant.initial, pending=self.tables.plant.pending)
+        index, weight, count = np.zeros(shape, np.int64), np.zeros(shape), np.zeros(shape[:2], np.int64)
+        self._process = self._process._replace(index=index, weight=weight, count=count)
+
     def again(self, kernel: Callable[..., Any], what: Any) -> None:
-        """Have a kernel make plans for other transitions, one after the other, in the room of this search: kernel(process, link, tables, graph, settled, what, place,
-        limits), from place (0, −2, 0) on until the first entry of its place is −1. Transitions are lists of all states there, to be filled in. Bounds and
-        sequences of the last plan are left, and nothing of the first."""
-        S, A = self._process.sizes[:2].tolist()
-        if not self._again:
-            shape = (len(self._process.index), S * A, S)
-            lists = (np.zeros(shape, np.int64), np.zeros(shape), np.zeros(shape[:2], np.int64))
-            self._process = self._process._replace(**dict(zip(("index", "weight", "count"), lists, strict=True)))
-            self._again = True
+        """Have a kernel make plans for other transitions, one after the other: kernel(process, link, tables, graph, settled, what, place, limits), from place (0, −2, 0)
+        on until the first entry of its place is −1. It fills in the lists of successors; bounds and sequences of the last plan are left."""
         self._call(kernel, (0, -2, 0), lambda place: bool(place[0] < 0), what)
 
     def _forget(self) -> bool:

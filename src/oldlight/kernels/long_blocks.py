@@ -19,6 +19,7 @@ from oldlight.kernels.products import COLUMNS, ROWS, pack, room_for_columns, row
 _inner = borrowing(fastmath={"contract"})
 
 TILE = 256  # w at a time
+GROUP = 4  # panels of columns that all rows pass over before the next ones: what is written of a state is then as many times longer
 
 
 @_inner
@@ -215,22 +216,23 @@ def _best_of_products(matrix, reward, theta, v_next, part, scratch, value, actio
     choices, W = v_next.shape[1:]
     A, last = len(matrix) // len(v_next), s_to * (len(matrix) // len(v_next)) - 1
     tile = len(columns) * COLUMNS
-    for w0 in range(w_from, w_to, COLUMNS):
-        if (w0 - w_from) % tile == 0:
-            pack(v_next, w0, min(tile, w_to - w0), columns)
-        n, packed = min(COLUMNS, w_to - w0), columns[(w0 - w_from) % tile // COLUMNS]
-        for row in range(s_from * A, last + 1, ROWS):
-            for a in range(choices):
-                tile_of_sums(matrix, rows_of_tile(row, last), packed[a], sums[a])
-            _best_of_rows(sums, ROWS * COLUMNS, best, arg)
-            for i in range(min(ROWS, last + 1 - row)):
-                s, q = (row + i) // A, (row + i) % A
-                r = reward[min(s, len(reward) - 1), min(q, reward.shape[1] - 1)]
-                th = theta[min(s, len(theta) - 1), min(q, theta.shape[1] - 1)]
-                to = np.uint64((s * W + w0) * A + q)
-                _spread(best, i * COLUMNS, n, r, th, A, to, value)
-                if len(action) > 0:
-                    _spread_actions(arg, i * COLUMNS, n, A, to, action)
+    for w in range(w_from, w_to, tile):
+        pack(v_next, w, min(tile, w_to - w), columns)
+        for g in range(w, min(w + tile, w_to), GROUP * COLUMNS):
+            for row in range(s_from * A, last + 1, ROWS):
+                for w0 in range(g, min(g + GROUP * COLUMNS, w + tile, w_to), COLUMNS):
+                    n, packed = min(COLUMNS, w_to - w0), columns[(w0 - w) // COLUMNS]
+                    for a in range(choices):
+                        tile_of_sums(matrix, rows_of_tile(row, last), packed[a], sums[a])
+                    _best_of_rows(sums, ROWS * COLUMNS, best, arg)
+                    for i in range(min(ROWS, last + 1 - row)):
+                        s, q = (row + i) // A, (row + i) % A
+                        r = reward[min(s, len(reward) - 1), min(q, reward.shape[1] - 1)]
+                        th = theta[min(s, len(theta) - 1), min(q, theta.shape[1] - 1)]
+                        to = np.uint64((s * W + w0) * A + q)
+                        _spread(best, i * COLUMNS, n, r, th, A, to, value)
+                        if len(action) > 0:
+                            _spread_actions(arg, i * COLUMNS, n, A, to, action)
 
 
 @_inner

@@ -56,6 +56,44 @@ def test_the_same_episodes_as_by_the_general_loop(mdp: ol.TabularMDP, loop: str,
     assert np.array_equal(kept.ages, fast.ages)
 
 
+@pytest.mark.parametrize("channel", ["loss:0.9", ol.EmpiricalDelay({0: 0.3, 15: 0.7})], ids=["blackouts", "delays"])
+def test_ages_beyond_those_that_are_counted_at_once(channel: Any) -> None:
+    """In long episodes, beside the general loop."""
+    mdp = ol.instances.sensing_chain(0.8, n_states=2, n_actions=2, horizon=18)
+    problem = ol.ImpairedMDP(mdp, channel)
+    if problem.loss is not None:
+        policy: Any = ol.solve(problem).policy
+    else:
+        layout = ol.Layout.of(problem)
+        policy = ol.TablePolicy(layout, np.random.default_rng(1).integers(2, size=layout.size).astype(np.uint8))
+    fast, slow = (ol.simulate(problem, which, 1_500, seed=2) for which in (policy, ol.FunctionPolicy(policy.action, 2)))
+    assert np.array_equal(fast.ages, slow.ages)
+    assert (fast.ages[:, independent_links.YOUNG + 2 : -1] > 0).any()
+
+
+CERTAIN_FROM = [
+    ("bernoulli:0.5", 4),  # d_0 is certain, and numbers are drawn in order
+    ("constant:2", 0),
+    ("geometric:0.5", 6),
+    (ol.StochasticDelay([1.0], first=[0.5, 0.5]), 1),
+    (ol.StochasticDelay([0.0, 1.0]), 0),
+]
+
+
+@pytest.mark.parametrize(("channel", "steps"), CERTAIN_FROM)
+def test_no_numbers_are_drawn_where_delays_are_certain(
+    channel: Any, steps: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    problem = ol.ImpairedMDP(SPARSE, channel)
+    assert problem.law.uncertain_steps == steps
+    policy = ol.solve(problem).policy
+    fewer = ol.simulate(problem, policy, EPISODES, seed=5, record=True)
+    monkeypatch.setattr(type(problem.law), "uncertain_steps", problem.horizon)
+    for name in ("returns", "ages", "states", "actions", "arrivals"):
+        every = ol.simulate(problem, policy, EPISODES, seed=5, record=True)
+        assert np.array_equal(getattr(fewer, name), getattr(every, name)), name
+
+
 def test_a_law_that_looks_at_the_process_is_played_by_the_general_loop() -> None:
     law = np.random.default_rng(0).dirichlet(np.ones(2), size=(4, 2))
     problem = ol.ImpairedMDP(dense(), ol.StochasticDelay(law))

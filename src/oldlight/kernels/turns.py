@@ -1,8 +1,8 @@
 """Threads that share one level of a backward induction after the other, compiled: each does its part of a level, then waits for the others.
 
 To wake a thread that sleeps takes as long as a level of a small plan. So the threads of a plan do not sleep between levels: each is in one compiled call for
-many of them, and says in its place of `turns` how far it has come (`take_turn`). Who waits reads those places again and again, and after `PATIENCE` looks
-lets other threads of the machine run in between. A thread that ends early, because of an error or Ctrl-C, writes `GONE`, so that nobody waits for it.
+many of them, and says in its place of `turns` how far it has come (`take_turn`). Who waits reads those places again and again, and after `PATIENCE` looks, some
+tenth of a millisecond, sleeps for a moment between two: then the machine has other work, and the other thread may be waiting for this one's core. A thread that ends early, because of an error or Ctrl-C, writes `GONE`, so that nobody waits for it.
 """
 
 import ctypes
@@ -16,14 +16,14 @@ from numba.extending import intrinsic
 from oldlight.kernels.cache import borrowing
 
 APART = 8  # places between two threads: no two write to one line of the cache
-PATIENCE = 4096
+PATIENCE = 2**16
 GONE = 2**62  # more than any level
 
 if sys.platform == "win32":
-    _give_way = ctypes.windll.kernel32.SwitchToThread
+    _sleep, MOMENT = ctypes.windll.kernel32.Sleep, 0  # milliseconds; 0: only if another thread can run
 else:
-    _give_way = ctypes.CDLL(None).sched_yield
-llvm.add_symbol("oldlight_give_way", ctypes.cast(_give_way, ctypes.c_void_p).value)
+    _sleep, MOMENT = ctypes.CDLL(None).usleep, 50  # microseconds
+llvm.add_symbol("oldlight_sleep", ctypes.cast(_sleep, ctypes.c_void_p).value)
 
 
 @intrinsic
@@ -50,13 +50,13 @@ def _write(typing, turns, i, number):
 
 
 @intrinsic
-def _let_others_run(typing):
+def _sleep_a_moment(typing):
     def code(context, builder, signature, arguments):
-        kind = ir.FunctionType(ir.IntType(32), [])
-        found = builder.module.globals.get("oldlight_give_way") or ir.Function(
-            builder.module, kind, "oldlight_give_way"
+        number = ir.IntType(32)
+        found = builder.module.globals.get("oldlight_sleep") or ir.Function(
+            builder.module, ir.FunctionType(number, [number]), "oldlight_sleep"
         )
-        builder.call(found, [])
+        builder.call(found, [number(MOMENT)])
         return context.get_dummy_value()
 
     return nb.void(), code
@@ -71,4 +71,4 @@ def take_turn(turns, part, parts, number):
         while _read(turns, other * APART) < number:
             looks += 1
             if looks > PATIENCE:
-                _let_others_run()
+                _sleep_a_moment()

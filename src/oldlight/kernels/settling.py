@@ -56,8 +56,8 @@ class Settled(NamedTuple):
     """since[0]: corners of this time and of later ones are settled. At the places of `Tables.blind`: ceiling[place, a], upper bounds of each action at
     a corner, jump[i, place], C_c from below (i = 0) and above, and ahead[place], the outlook at a corner (D = 0, or empty). cap[h]: no corner of
     time h is worth more. sequence[h − D, i, j]: what corner i of time h does j ticks later while nothing is seen (or empty). With D = 0 also the
-    start: start_law of the first state (or empty), its block start_block[0], and what its corners' blocks are worth together, as start_weight[block of time 0]; start_weight[-1]: the
-    probability that it is unknown. start_bounds: lower and upper value of the start; start_sequence[j]: what is done at time j while nothing is seen.
+    start: start_law, the law of the first state (or empty); start_weight[c], the probability that the first state is seen in block c of time 0, and start_weight[-1] that it is not
+    seen; start_block[0], the block of the law then; start_bounds, the lower and the upper value of the start; start_sequence[j], what is done at time j while nothing is seen.
 
     Scratch of level h: law, support and size of the next law; bound[h, a] of every action; outlook[h], one action after the other; deeper[h, a, i], the
     highest sum of the i-th tick that shows nothing; real and whole by the names above; sums[a].

@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+import importlib.util
 import json
 import subprocess
 import sys
+from pathlib import Path
 
 import pytest
 
 from oldlight import cli
-from oldlight.cli.compiling import PARTS
+from oldlight.cli.compiling import PARTS, compile_bytecode
 
 AFTERWARDS = """
 import importlib, json, pkgutil
@@ -100,3 +102,16 @@ def test_parts_are_compiled_in_workers(monkeypatch: pytest.MonkeyPatch, capsys: 
     assert stopped.value.code == 0
     assert "1 part compiled in" in capsys.readouterr().err
     assert len(PARTS) > 10
+
+
+def test_bytecode_is_made_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(sys, "pycache_prefix", str(tmp_path / "bytecode"))
+    monkeypatch.setattr(sys, "dont_write_bytecode", True)
+    assert compile_bytecode()
+    made = Path(importlib.util.cache_from_source(str(Path(cli.__file__).parent.parent / "planning" / "delay.py")))
+    assert made.is_relative_to(tmp_path)
+    before = made.stat().st_mtime_ns
+    assert compile_bytecode()
+    assert made.stat().st_mtime_ns == before
+    monkeypatch.setattr(sys, "pycache_prefix", str(made))  # a file: nothing can be written below it
+    assert not compile_bytecode()

@@ -3,6 +3,9 @@
 numba compiles a loop when it is called for the first time with arguments of these types, and keeps it on disk (`oldlight.kernels.cache`). A *part* is one of
 the things that people do, on a process so small that only compiling takes time. Parts run in worker processes, one part at a time in each; loops that
 several parts need come first, so that few are compiled twice.
+
+Python's own bytecode of the package comes before them. pip makes it of a wheel, but not of sources that are used in place, and with PYTHONDONTWRITEBYTECODE
+nobody does: then every process makes it again, a sixth of a first plan.
 """
 
 from __future__ import annotations
@@ -10,6 +13,7 @@ from __future__ import annotations
 import time
 from collections.abc import Callable
 from functools import partial
+from pathlib import Path
 from typing import Annotated, Any
 
 import typer
@@ -144,6 +148,13 @@ PARTS: dict[str, Callable[[], None]] = {
 }
 
 
+def compile_bytecode() -> bool:
+    """Python's bytecode of this package, where it is missing or old; False where some of it cannot be written."""
+    import compileall
+
+    return bool(compileall.compile_dir(Path(__file__).parent.parent, quiet=2))
+
+
 def compile_part(name: str, report: Callable[[Any], None] | None = None) -> float:
     """Do one part, in this process; the seconds that it took."""
     began = time.perf_counter()
@@ -175,7 +186,7 @@ def compile_loops(
     parts: Annotated[list[str] | None, typer.Argument(metavar="[PART]...", help=f"Of {', '.join(PARTS)}; all if none is given.", show_default=False)] = None,
     workers: Annotated[int | None, typer.Option("--workers", min=1, help="Processes; all cores if not given.")] = None,
 ) -> None:  # fmt: skip
-    """Compile every loop now, and keep it: no first plan, first learner or first simulation waits for the compiler afterwards.
+    """Compile every loop now, and Python's bytecode of the package, and keep it: no first plan, first learner or first simulation waits for a compiler afterwards.
 
     Compiled code is kept next to the package, or in NUMBA_CACHE_DIR if that is set, until the package or numba changes. What is there already is not compiled
     again.
@@ -192,6 +203,7 @@ def compile_loops(
     for name in names:
         one_of("PART", name, tuple(PARTS))
     began = time.perf_counter()
+    compile_bytecode()
     took = compile_parts(names, workers or thread_count(), progress=True)
     folder = getattr(getattr(sweep, "_cache", None), "cache_path", None)
     where = (

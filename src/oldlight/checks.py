@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import functools
+import math
 import os
 import secrets
 import warnings
@@ -117,7 +118,7 @@ def real(name: str, value: Any) -> float:
         number = float(value)
     except (TypeError, ValueError, OverflowError):
         raise ValueError(f"{name} is {value!r}, expected a number") from None
-    if not np.isfinite(number):
+    if not math.isfinite(number):
         raise ValueError(f"{name} is {number}, expected a finite number")
     return number
 

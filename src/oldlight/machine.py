@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import os
+from functools import lru_cache
 
 
 def thread_count() -> int:
@@ -16,6 +17,7 @@ def thread_count() -> int:
     return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 
 
+@lru_cache
 def default_limit() -> int:
     """Half of this machine's memory, in bytes."""
     try:

@@ -1,4 +1,4 @@
-"""Tiles of sums beside numpy's products: every remainder of rows and columns, and vectors of four and of eight numbers."""
+"""Tiles of sums, and means of rows, beside numpy's products: every remainder of rows and columns, and vectors of four and of eight numbers."""
 
 from __future__ import annotations
 
@@ -43,20 +43,35 @@ def test_products(kernels: Any, S: int, rows: int, choices: int, W: int, panels:
     w0, n = W // 4, W - W // 4
     columns = kernels.room_for_columns(S, choices, panels * kernels.COLUMNS)[:panels]
     found = np.full((rows, choices * n), np.nan)
-    _multiply(kernels)(matrix, values, w0, n, columns, np.empty(kernels.ROWS * kernels.COLUMNS), found)
+    _from_python(kernels, "multiply")(matrix, values, w0, n, columns, np.empty(kernels.ROWS * kernels.COLUMNS), found)
     expected = np.einsum("rs,saw->raw", matrix, values[:, :, w0:]).reshape(rows, -1)
     most = np.einsum("rs,saw->raw", abs(matrix), abs(values[:, :, w0:])).reshape(rows, -1)
     assert (abs(found - expected) <= 2 * S * 2.0**-53 * most).all()
 
 
-_known: dict[str, Any] = {}
+@pytest.mark.parametrize("n", [0, 1, 2, 20])
+@pytest.mark.parametrize("wide", [1, 3, 4, 5, 8, 20, 35, 48, 50, 52, 97, 101])
+def test_mean_of_rows(kernels: Any, wide: int, n: int) -> None:
+    """To within what sums of n products round; every remainder of vectors, and more than are summed at once."""
+    rng = np.random.default_rng(wide + n)
+    matrix, law, support = rng.normal(size=(70, wide)), rng.random(20), rng.permutation(20)
+    found = np.full(wide + 1, np.nan)
+    _from_python(kernels, "mean_of_rows")(matrix, 4, 3, law, support, n, found[:wide])
+    weights, rows = law[support[:n], None], matrix[4 + 3 * support[:n]]
+    assert (
+        abs(found[:wide] - (weights * rows).sum(axis=0)) <= 2 * n * 2.0**-53 * (weights * abs(rows)).sum(axis=0)
+    ).all()
+    assert np.isnan(found[wide])
 
 
-def _multiply(kernels: Any) -> Any:
-    """`multiply` is for other compiled functions; this one calls it from Python."""
+_known: dict[tuple[str, str], Any] = {}
+
+
+def _from_python(kernels: Any, name: str) -> Any:
+    """What is for other compiled functions alone, called from Python."""
     import numba as nb
 
-    if kernels.__name__ not in _known:
-        multiply = kernels.multiply
-        _known[kernels.__name__] = nb.njit(lambda *given: multiply(*given))
-    return _known[kernels.__name__]
+    if (kernels.__name__, name) not in _known:
+        function = getattr(kernels, name)
+        _known[kernels.__name__, name] = nb.njit(lambda *given: function(*given))
+    return _known[kernels.__name__, name]

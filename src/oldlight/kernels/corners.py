@@ -11,7 +11,7 @@ from oldlight.kernels.copying import copy_into
 from oldlight.kernels.graph import LOW_ACTION, NEXT, OPENED, enter
 from oldlight.kernels.outlook import NO, fill_ahead, pushed
 from oldlight.kernels.products import COLUMNS, ROWS
-from oldlight.kernels.settling import ACT, DONE, HEIR, HELD, HIGH, NUMBER, PAUSE, search
+from oldlight.kernels.settling import ACT, ALONE, DONE, HELD, HIGH, NUMBER, PAUSE, _write_down, search
 
 _inner = borrowing(error_model="numpy")
 
@@ -26,45 +26,12 @@ def _listed(b, support):
     return n
 
 
-@_inner
-def _write_down(graph, settled, h, D, action, following, out):
-    """The sequence of a node of time h, which was closed just now: its action, then those of the laws that follow while nothing is seen."""
-    out[0], j = action, 1
-    while following >= 0:
-        out[j], j, following = graph.whole[following, LOW_ACTION], j + 1, graph.whole[following, NEXT]
-    if following < -1:
-        later = settled.sequence[h + j - D, -2 - following]
-        for k in range(j, len(out)):
-            out[k] = later[k - j]
-    else:
-        for k in range(j, len(out)):
-            out[k] = 0
-
-
 @compiled(error_model="numpy")
 def settle(process, link, tables, graph, settled, block, start, limits):
     """Settle the corners (s, code) of a block from number `start` = s·A^D + code on: (where it stopped, DONE, GROW or PAUSE)."""
-    S, A = process.sizes[0], process.sizes[1]
-    h, width = link.time[block], process.power[link.length[block]]
-    b, support = np.zeros(S), np.zeros(S, np.int64)
-    for i in range(start, S * width):
-        s, code = i // width, i % width
-        b[s], support[0] = 1.0, s
-        node = (block, code, NO)
-        status = search(process, link, tables, graph, settled, node, (b, support, np.int64(1)), np.bool_(True), limits)
-        b[s] = 0.0
-        if status != DONE:
-            return i, status
-        at = link.offset[block] + i
-        tables.upper[at] = min(settled.real[h, HIGH], settled.cap[h])
-        tables.lower[at] = min(settled.real[h, HELD], settled.cap[h])
-        tables.actions[at] = settled.whole[h, ACT]
-        for a in range(A):
-            settled.ceiling[link.blind_offset[block] + i, a] = settled.bound[h, a]
-        if len(settled.sequence) > 0:
-            D, action, following = process.sizes[2], settled.whole[h, ACT], settled.whole[h, HEIR]
-            _write_down(graph, settled, h, D, action, following, settled.sequence[h - D, i])
-    return S * width, DONE
+    S, width = process.sizes[0], process.power[link.length[block]]
+    law, node = (np.zeros(S), np.zeros(S, np.int64), np.int64(1)), (block, np.int64(0), NO)
+    return search(process, link, tables, graph, settled, node, law, (start, S * width), limits)
 
 
 @compiled(error_model="numpy")
@@ -79,7 +46,8 @@ def _settle_start(process, link, tables, graph, settled, limits):
     if hidden > 0.0 or in_sequence:
         support = np.zeros(process.sizes[0], np.int64)
         here = (law, support, _listed(law, support))
-        status = search(process, link, tables, graph, settled, (block, 0, NO), here, np.bool_(False), limits)
+        node = (block, np.int64(0), NO)
+        _, status = search(process, link, tables, graph, settled, node, here, ALONE, limits)
         if status != DONE:
             return status
         low, up = low + hidden * settled.real[0, HELD], up + hidden * settled.real[0, HIGH]
@@ -87,7 +55,7 @@ def _settle_start(process, link, tables, graph, settled, limits):
         number = settled.whole[0, NUMBER]
         if number >= 0:
             action, following = graph.whole[number, LOW_ACTION], graph.whole[number, NEXT]
-            _write_down(graph, settled, 0, 0, action, following, settled.start_sequence)
+            _write_down(graph, settled, 0, action, following, settled.start_sequence)
         else:  # the first state is certain
             copy_into(settled.start_sequence, settled.sequence[0, -2 - number])
     settled.start_bounds[0], settled.start_bounds[1] = low, up
@@ -148,7 +116,7 @@ def close_laws(process, link, tables, graph, settled, nodes, start, limits):
     for i in range(start, len(laws)):
         n = _listed(laws[i], support)
         node = (block, codes[i], NO)
-        status = search(process, link, tables, graph, settled, node, (laws[i], support, n), np.bool_(False), limits)
+        _, status = search(process, link, tables, graph, settled, node, (laws[i], support, n), ALONE, limits)
         if status != DONE:
             return i, status
         out[i, 0], out[i, 1], out[i, 2] = settled.real[h, HELD], settled.real[h, HIGH], settled.whole[h, ACT]
@@ -170,7 +138,7 @@ def _follow(process, link, tables, graph, settled, node, law, out, limits):
             a = np.int64(tables.actions[link.offset[c] + support[now, 0] * width + code])
         else:
             here = (b[now], support[now], n)
-            status = search(process, link, tables, graph, settled, (c, code, NO), here, np.bool_(False), limits)
+            _, status = search(process, link, tables, graph, settled, (c, code, NO), here, ALONE, limits)
             if status != DONE:
                 return status
             a = settled.whole[h, ACT]

@@ -30,8 +30,8 @@ _inner = borrowing(error_model="numpy")
 
 
 class Process(NamedTuple):
-    """sizes = (S, A, D, H); power[L] = A^L; successors of row s·A + a of step t; rewards[t, s, a]; one step if stationary; tie: bounds
-    this close are equal."""
+    """sizes = (S, A, D, H); power[L] = A^L; successors of row s·A + a of step t; rewards[t, s, a]; one step if stationary; full[t]: does
+    every row of step t list all states, in their order? tie: bounds this close are equal."""
 
     sizes: np.ndarray
     power: np.ndarray
@@ -39,6 +39,7 @@ class Process(NamedTuple):
     weight: np.ndarray
     count: np.ndarray
     rewards: np.ndarray
+    full: np.ndarray
     tie: np.ndarray
 
 
@@ -67,8 +68,8 @@ class Tables(NamedTuple):
 
 
 class Graph(NamedTuple):
-    """States, options, edges and sparse laws; `slots` is a hash table of states, and corner[i] the number + 1 of the corner whose
-    law could be unknown, at the places of `Tables.blind`."""
+    """States, options, edges and sparse laws; `slots` is a hash table of states, by key[s] where they are laws, and corner[i] the number + 1 of the
+    corner whose law could be unknown, at the places of `Tables.blind`."""
 
     whole: np.ndarray
     real: np.ndarray
@@ -80,6 +81,7 @@ class Graph(NamedTuple):
     place: np.ndarray
     mass: np.ndarray
     slots: np.ndarray
+    key: np.ndarray
     corner: np.ndarray
     count: np.ndarray
 
@@ -100,17 +102,26 @@ def _mix(x, y):
     return (x ^ (x >> np.uint64(29))) * np.uint64(0xBF58476D1CE4E5B9)
 
 
+@borrowing(fastmath={"contract", "reassoc"}, forceinline=True)
+def _key_of_law(key, law, support, n):
+    """Σ_s key[s]·law[s]: the same in any order of the support, but for rounding. Two laws that are equal may differ by that, and are then rarely two states."""
+    total = 0.0
+    if n == len(key):
+        for s in range(n):
+            total += key[s] * law[s]
+    else:
+        for i in range(n):
+            total += key[support[i]] * law[support[i]]
+    return total
+
+
 @_inner
 def find_slot(graph, place, law, support, n):
     """(the slot of a state, its number or −1): s ≥ 0 is a corner, else the law law[support[:n]], compared to within 2^−46."""
     block, code, s = place
     x = _mix(_mix(_mix(np.uint64(17), block), code), s + 1)
     if s < 0:
-        for i in range(n):  # the same in any order of the support
-            key = np.uint64(support[i] + 1) * np.uint64(0x9E3779B97F4A7C15)
-            key = (key ^ (key >> np.uint64(32))) | np.uint64(1)
-            x += key * np.uint64(np.int64(law[support[i]] * ROUND + 0.5))
-        x = _mix(x, n)
+        x = _mix(_mix(x, np.int64(_key_of_law(graph.key, law, support, n) * ROUND + 0.5)), n)
     mask = len(graph.slots) - 1
     slot = np.int64((x ^ (x >> np.uint64(32))) & np.uint64(mask))
     while graph.slots[slot] > 0:
@@ -215,8 +226,7 @@ def find(graph, place, law, support, n):
 @_inner
 def _push(process, link, graph, scratch, i, a):
     """Fill the scratch with the laws b_0, b_1, .. of state i under its queue and a, as far as a tick needs them."""
-    S, A = process.sizes[0], process.sizes[1]
-    row = graph.whole[i]
+    A, row = process.sizes[1], graph.whole[i]
     block = row[BLOCK]
     L = link.length[block]
     h = link.time[block]
@@ -267,7 +277,6 @@ def _push(process, link, graph, scratch, i, a):
             scratch.mass[j + 1, k] = scratch.law[j + 1, scratch.support[j + 1, k]]
         scratch.size[j + 1] = n
         scratch.earned[j + 1] = scratch.earned[j] + total
-    return S
 
 
 @_inner
@@ -374,13 +383,7 @@ def room(process, link, graph, block):
 @compiled(error_model="numpy")
 def rehash(graph):
     """Fill a new, empty table of slots."""
-    S = 1
-    for i in range(graph.count[STATES]):
-        row = graph.whole[i]
-        if row[STATE] < 0:
-            for j in range(row[BELIEF_SIZE]):
-                S = max(S, graph.place[row[BELIEF] + j] + 1)
-    law = np.zeros(S)
+    law = np.zeros(len(graph.key))
     for i in range(graph.count[STATES]):
         row = graph.whole[i]
         n = row[BELIEF_SIZE] if row[STATE] < 0 else 0

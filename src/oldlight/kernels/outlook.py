@@ -9,7 +9,7 @@ too large, it is sums over b'.
 import numpy as np
 
 from oldlight.kernels.cache import borrowing
-from oldlight.kernels.products import COLUMNS, ROWS, rows_of_tile, tile_of_sums
+from oldlight.kernels.products import COLUMNS, ROWS, mean_of_rows, rows_of_tile, tile_of_sums
 
 GAIN_LOW, GAIN_UP, SUMS = range(3)  # of one action: what is earned and shown, from below and above; then the sums
 NO = -np.inf
@@ -22,50 +22,36 @@ def pushed(process, t, b, support, n, q, after, after_support, before):
     """after = b·P_t(q), which held a law of `before` places: (its places, b·r_t(q))."""
     S, A = process.sizes[0], process.sizes[1]
     now, reward_step = min(max(t, 0), len(process.index) - 1), min(max(t, 0), len(process.rewards) - 1)
-    for k in range(before):
-        after[after_support[k]] = 0.0
     total, m = 0.0, 0
-    wide = (
-        4 * n * process.index.shape[2] >= S
-    )  # most places are met: looking at all of them is cheaper than asking at each
-    first = 0
-    while wide and first + 4 <= n:  # four full rows at a time: a sum is written back a fourth as often
-        s0, s1, s2, s3 = support[first], support[first + 1], support[first + 2], support[first + 3]
-        i0, i1, i2, i3 = s0 * A + q, s1 * A + q, s2 * A + q, s3 * A + q
-        count, weight = process.count[now], process.weight[now]
-        if count[i0] + count[i1] + count[i2] + count[i3] < 4 * S:
-            break
-        p0, p1, p2, p3 = b[s0], b[s1], b[s2], b[s3]
-        for k in range(S):
-            after[k] += p0 * weight[i0, k] + p1 * weight[i1, k] + p2 * weight[i2, k] + p3 * weight[i3, k]
-        if t >= 0:
-            reward = process.rewards[reward_step]
-            total += p0 * reward[s0, q] + p1 * reward[s1, q] + p2 * reward[s2, q] + p3 * reward[s3, q]
-        first += 4
-    for j in range(first, n):
-        s = support[j]
-        p, line = b[s], s * A + q
-        if t >= 0:
-            total += p * process.rewards[reward_step, s, q]
-        if wide and process.count[now, line] == S:
-            for s2 in range(S):
-                after[s2] += p * process.weight[now, line, s2]
-        elif wide:
-            for k in range(process.count[now, line]):
-                after[process.index[now, line, k]] += p * process.weight[now, line, k]
-        else:
-            for k in range(process.count[now, line]):
-                s2, x = process.index[now, line, k], p * process.weight[now, line, k]
-                if x > 0.0:  # a product of small numbers may be 0: its place would be listed again and again
-                    if after[s2] == 0.0:
-                        after_support[m] = s2
-                        m += 1
-                    after[s2] += x
-    if wide:
-        for s2 in range(S):
-            if after[s2] > 0.0:
-                after_support[m] = s2
-                m += 1
+    if t >= 0:
+        reward = process.rewards[reward_step]
+        for k in range(n):
+            total += b[support[k]] * reward[support[k], q]
+    if process.full[now]:
+        mean_of_rows(process.weight[now], q, A, b, support, n, after)
+    else:
+        for k in range(before):
+            after[after_support[k]] = 0.0
+        index, weight, count = process.index[now], process.weight[now], process.count[now]
+        if 4 * n * index.shape[1] < S:
+            for j in range(n):
+                p, line = b[support[j]], support[j] * A + q
+                for k in range(count[line]):
+                    s2, x = index[line, k], p * weight[line, k]
+                    if x > 0.0:  # a product of small numbers may be 0: its place would be listed again and again
+                        if after[s2] == 0.0:
+                            after_support[m] = s2
+                            m += 1
+                        after[s2] += x
+            return m, total
+        for j in range(n):  # most places are met: looking at all of them is cheaper than asking at each
+            p, line = b[support[j]], support[j] * A + q
+            for k in range(count[line]):
+                after[index[line, k]] += p * weight[line, k]
+    for s2 in range(S):
+        if after[s2] > 0.0:
+            after_support[m] = s2
+            m += 1
     return m, total
 
 
@@ -128,13 +114,10 @@ def fill_ahead(process, link, settled, c, later, sums):
                 later[panel, s * COLUMNS + j] = settled.ceiling[at + s, a]
         n, e = n + A, first_tick(link, c, e + 1)
     index, weight, count = process.index[now], process.weight[now], process.count[now]
-    full = weight.shape[1] == S
-    for line in range(S * A):
-        full = full and count[line] == S
     for line in range(0, S * A, ROWS):
         lines = rows_of_tile(line, S * A - 1)
         for i in range(0, wide, COLUMNS):
-            if full:
+            if process.full[now]:
                 tile_of_sums(weight, lines, later[i // COLUMNS], sums)
             else:
                 _sums_of_lists(index, weight, count, lines, later[i // COLUMNS], sums)
@@ -146,28 +129,6 @@ def fill_ahead(process, link, settled, c, later, sums):
                 if i == 0:
                     out[GAIN_LOW] += process.rewards[reward_step, s, a]
                     out[GAIN_UP] += process.rewards[reward_step, s, a]
-
-
-@_short
-def _by_table(settled, h, first, b, support, n):
-    """The outlook of every action of level h as b·ahead, the table of places from `first` on."""
-    out, table, wide = settled.outlook[h], settled.ahead, settled.outlook.shape[1]
-    for i in range(wide):
-        out[i] = 0.0
-    k = 0
-    while k + 4 <= n:  # four rows at a time: a sum is written back a fourth as often
-        s0, s1, s2, s3 = support[k], support[k + 1], support[k + 2], support[k + 3]
-        p0, p1, p2, p3 = b[s0], b[s1], b[s2], b[s3]
-        s0, s1, s2, s3 = first + s0, first + s1, first + s2, first + s3
-        for i in range(wide):
-            out[i] += p0 * table[s0, i] + p1 * table[s1, i] + p2 * table[s2, i] + p3 * table[s3, i]
-        k += 4
-    while k < n:
-        s = support[k]
-        p, s = b[s], first + s
-        for i in range(wide):
-            out[i] += p * table[s, i]
-        k += 1
 
 
 @_short
@@ -201,23 +162,23 @@ def _by_law(process, link, settled, h, c, code, b, support, n, cutoff):
 @_short
 def look_ahead(process, link, settled, h, c, code, b, support, n, cutoff):
     """Bound every action of level h by one step of lookahead, where its bound is above the cut-off."""
-    A = process.sizes[1]
-    wide = settled.outlook.shape[1] // A
+    A, bound, outlook = process.sizes[1], settled.bound[h], settled.outlook[h]
+    wide = len(outlook) // A
     if len(settled.ahead) > 0:
-        _by_table(settled, h, link.blind_offset[c], b, support, n)
+        mean_of_rows(settled.ahead, link.blind_offset[c], np.int64(1), b, support, n, outlook)
     else:
         _by_law(process, link, settled, h, c, code, b, support, n, cutoff)
+    first = first_tick(link, c, link.first[c])
     for a in range(A):
-        if settled.bound[h, a] <= cutoff:
+        if bound[a] <= cutoff:
             continue
-        out = settled.outlook[h, a * wide : (a + 1) * wide]
-        up = out[GAIN_UP]
-        i, e = 0, first_tick(link, c, link.first[c])
+        up, at = outlook[a * wide + GAIN_UP], a * wide + SUMS
+        i, e = 0, first
         while e >= 0:
             top = NO
-            for a2 in range(A):
-                top = max(top, out[SUMS + i * A + a2])
+            for j in range(at, at + A):
+                top = max(top, outlook[j])
             settled.deeper[h, a, i] = top
             up += link.probability[e] * top
-            i, e = i + 1, first_tick(link, c, e + 1)
-        settled.bound[h, a] = min(settled.bound[h, a], up)
+            i, at, e = i + 1, at + A, first_tick(link, c, e + 1)
+        bound[a] = min(bound[a], up)

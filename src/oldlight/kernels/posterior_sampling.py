@@ -64,6 +64,7 @@ def _list_successors(drawn, process):
     """The lists of the drawn process: what is possible of each row, in the order of the states."""
     rows, pairs, S = drawn.shape
     for row in range(rows):
+        process.full[row] = True
         for pair in range(pairs):
             index, weight, n = process.index[row, pair], process.weight[row, pair], 0
             for s in range(S):
@@ -71,6 +72,7 @@ def _list_successors(drawn, process):
                     index[n], weight[n] = s, drawn[row, pair, s]
                     n += 1
             process.count[row, pair] = n
+            process.full[row] = process.full[row] and n == S
             for k in range(n, S):
                 index[k], weight[k] = 0, 0.0
 

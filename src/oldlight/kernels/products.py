@@ -8,6 +8,10 @@ columns is summed over all k in registers (`tile_of_sums`, the one place where v
 and stores every sum again for each k). The columns of a tile are copied next to each other before (`pack`): all rows read them.
 
 Every sum goes over k = 0, 1, .. in this order, whatever tile it is in: so values do not depend on how the work is shared among threads.
+
+A search has one law at a time, and needs the mean of some rows, whose sums stay in registers alike (`mean_of_rows`):
+
+    mean[j] = Σ_k law[support[k]]·matrix[first + step·support[k], j]
 """
 
 import numba as nb
@@ -30,6 +34,7 @@ def _lanes():
 LANES = _lanes()
 VECTORS = 3  # with ROWS rows: 12 sums, 3 vectors of columns and one number of the matrix are the 16 registers of AVX2
 ROWS, COLUMNS = 4, VECTORS * LANES
+MOST = 12  # vectors of a mean that are summed at once
 PACKED = (
     2**14
 )  # numbers of the next time that are packed at once: a row of them is read as one piece, and they stay in cache
@@ -78,6 +83,80 @@ def _tile_of_sums(context, builder, signature, arguments):
         for v in range(VECTORS):
             builder.store(grown[i][v], place(sums.data, integer(i * COLUMNS + v * LANES)), align=8)
     return context.get_dummy_value()
+
+
+@intrinsic
+def _sum_of_rows(typing, matrix, first, step, law, support, n, j, width, out):
+    """out[j..j + width] of `mean_of_rows`, LANES ≤ width ≤ MOST·LANES; the last vector may overlap the one before it, with the same sums."""
+    signature = nb.types.void(matrix, first, step, law, support, n, j, width, out)
+    return signature, _sum_of_rows_code
+
+
+def _sum_of_rows_code(context, builder, signature, arguments):
+    number, integer = ir.DoubleType(), ir.IntType(64)
+    vector = ir.VectorType(number, LANES)
+    first, step, n, j, width = (arguments[i] for i in (1, 2, 5, 6, 7))
+    matrix, law, support, out = (
+        context.make_array(signature.args[i])(context, builder, arguments[i]) for i in (0, 3, 4, 8)
+    )
+    wide = builder.extract_value(matrix.shape, 1)
+    tail = builder.sub(width, integer(LANES))
+
+    def places(array, count):
+        """Where the vectors of a row begin."""
+        starts = [integer(v * LANES) for v in range(count - 1)] + [tail]
+        return [builder.bitcast(builder.gep(array, [x]), vector.as_pointer()) for x in starts]
+
+    after, before = builder.append_basic_block("summed"), builder.block
+    how_many = builder.udiv(builder.add(width, integer(LANES - 1)), integer(LANES))
+    choice = builder.switch(how_many, after)
+    for count in range(1, MOST + 1):
+        loop, done = builder.append_basic_block(f"vectors{count}"), builder.append_basic_block(f"written{count}")
+        choice.add_case(integer(count), loop)
+        builder.position_at_end(loop)
+        k = builder.phi(integer)
+        k.add_incoming(integer(0), before)
+        totals = [builder.phi(vector) for _ in range(count)]
+        s = builder.load(builder.gep(support.data, [k]))
+        row = builder.add(builder.mul(builder.add(first, builder.mul(step, s)), wide), j)
+        p = builder.insert_element(vector(ir.Undefined), builder.load(builder.gep(law.data, [s])), integer(0))
+        p = builder.shuffle_vector(p, vector(ir.Undefined), ir.VectorType(ir.IntType(32), LANES)([0] * LANES))
+        grown = []
+        for total, place in zip(totals, places(builder.gep(matrix.data, [row]), count), strict=True):
+            product = builder.fmul(p, builder.load(place, align=8), flags=["contract"])
+            grown.append(builder.fadd(product, total, flags=["contract"]))
+            total.add_incoming(vector([0.0] * LANES), before)
+            total.add_incoming(grown[-1], loop)
+        following = builder.add(k, integer(1))
+        k.add_incoming(following, loop)
+        builder.cbranch(builder.icmp_signed("<", following, n), loop, done)
+        builder.position_at_end(done)
+        for total, place in zip(grown, places(builder.gep(out.data, [j]), count), strict=True):
+            builder.store(total, place, align=8)
+        builder.branch(after)
+    builder.position_at_end(after)
+    return context.get_dummy_value()
+
+
+@borrowing
+def mean_of_rows(matrix, first, step, law, support, n, out):
+    """out[j] = Σ_k law[support[k]]·matrix[first + step·support[k], j], k < n, of all columns j of the matrix."""
+    wide = matrix.shape[1]
+    if n == 0 or wide < LANES:
+        for j in range(wide):
+            out[j] = 0.0
+        for k in range(n):
+            s = support[k]
+            for j in range(wide):
+                out[j] += law[s] * matrix[first + step * s, j]
+        return
+    j = 0
+    while j < wide:
+        width = min(wide - j, MOST * LANES)
+        if width < LANES:  # the last few: a whole vector again
+            j, width = wide - LANES, LANES
+        _sum_of_rows(matrix, first, step, law, support, n, j, width, out)
+        j += width
 
 
 @compiled

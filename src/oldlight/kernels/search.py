@@ -174,7 +174,7 @@ def _close_law(process, link, tables, graph, settled, i, enough, limits):
         support[k] = graph.place[row[BELIEF] + k]
         b[support[k]] = graph.mass[row[BELIEF] + k]
     node = (row[BLOCK], row[CODE], enough)
-    status = settling.search(process, link, tables, graph, settled, node, (b, support, n), np.bool_(False), limits)
+    _, status = settling.search(process, link, tables, graph, settled, node, (b, support, n), settling.ALONE, limits)
     if status == DONE:
         h = link.time[row[BLOCK]]
         graph.real[i, UP] = min(graph.real[i, UP], settled.real[h, settling.HIGH])

@@ -40,6 +40,7 @@ from oldlight.kernels.graph import (
 from oldlight.kernels.outlook import GAIN_LOW, GAIN_UP, NO, SUMS, first_tick, law_sums, look_ahead, pushed
 
 DONE, GROW, PAUSE = range(3)
+ALONE = (0, 0)  # `search` closes one law; no corners
 GAP = 1.05  # a node whose bounds are within this many slacks is settled (the rest is rounding)
 # columns of Settled.real[h]: HIGH, HELD are the bounds
 CUTOFF, HIGH, HELD, OLD_HIGH, OLD_HELD, SUM_HIGH, SUM_HELD = range(7)
@@ -154,8 +155,11 @@ def _closed(process, graph, settled, h, b, support, n):
         row = graph.whole[i]
         row[BLOCK], row[CODE], row[STATE], row[OPTION] = whole[NODE], whole[QUEUE], -1, -1
         row[CHOSEN], row[KNOWN], row[TURN], row[BELIEF], row[BELIEF_SIZE], row[NEXT] = UNKNOWN, 0, 0, start, n, UNKNOWN
+        place, mass = graph.place[start : start + n], graph.mass[start : start + n]
         for k in range(n):
-            graph.place[start + k], graph.mass[start + k] = support[k], b[support[k]]
+            place[k] = support[k]
+        for k in range(n):
+            mass[k] = b[support[k]]
         for a in range(process.sizes[1]):
             graph.q[i, a] = np.inf
         whole[NUMBER] = i
@@ -198,26 +202,97 @@ def _tried(settled, h):
 @_short
 def _untried(process, settled, h):
     """The untried action with the highest ceiling, or −1."""
-    a = -1
+    a, highest, bound, whole = -1, NO, settled.bound[h], settled.whole[h]
     for i in range(process.sizes[1]):
-        higher = a < 0 or settled.bound[h, i] > settled.bound[h, a]
-        if settled.whole[h, TRIED + i] == 0 and higher:
-            a = i
+        if whole[TRIED + i] == 0 and (a < 0 or bound[i] > highest):
+            a, highest = i, bound[i]
     return a
 
 
+@_short
+def _write_down(graph, settled, at, action, following, out):
+    """The sequence of a node that was closed just now: its action, then those of the laws that follow while nothing is seen; at: time − D."""
+    out[0], j = action, 1
+    while following >= 0:
+        out[j], j, following = graph.whole[following, LOW_ACTION], j + 1, graph.whole[following, NEXT]
+    if following < -1:
+        later = settled.sequence[at + j, -2 - following]
+        for k in range(j, len(out)):
+            out[k] = later[k - j]
+    else:
+        for k in range(j, len(out)):
+            out[k] = 0
+
+
+@_short
+def _corner_settled(process, link, tables, graph, settled, h, c, i):
+    """Corner i of block c, time h, is closed: write down its bounds, those of its actions, and its sequence."""
+    real, whole, at = settled.real[h], settled.whole[h], link.offset[c] + i
+    tables.upper[at] = min(real[HIGH], settled.cap[h])
+    tables.lower[at] = min(real[HELD], settled.cap[h])
+    tables.actions[at] = whole[ACT]
+    for a in range(process.sizes[1]):
+        settled.ceiling[link.blind_offset[c] + i, a] = settled.bound[h, a]
+    if len(settled.sequence) > 0:
+        u = h - process.sizes[2]
+        _write_down(graph, settled, u, whole[ACT], whole[HEIR], settled.sequence[u, i])
+
+
+@_short
+def _try(process, link, settled, h, a, b, support, n):
+    """Take the action a of level h up: True if a tick that shows nothing is to be followed, else its bounds are the node's, if they are better."""
+    A, D = process.sizes[1], process.sizes[2]
+    real, whole = settled.real[h], settled.whole[h]
+    c, at = whole[NODE], a * (settled.outlook.shape[1] // A)
+    whole[TRIED + a], whole[PENDING] = 1, a
+    real[SUM_HIGH], real[SUM_HELD] = settled.outlook[h, at + GAIN_UP], settled.outlook[h, at + GAIN_LOW]
+    i, e = 0, first_tick(link, c, link.first[c])
+    whole[TICK], whole[RANK], whole[LED] = e, 0, -1
+    follow = e >= 0
+    while e >= 0:
+        real[SUM_HIGH] += link.probability[e] * settled.deeper[h, a, i]
+        i, e = i + 1, first_tick(link, c, e + 1)
+    if not follow:
+        _tried(settled, h)
+    elif D == 0:
+        after, places = settled.law[h], settled.support[h]
+        settled.size[h], _earned = pushed(process, h, b, support, n, a, after, places, settled.size[h])
+    return follow
+
+
+@_short
+def _begin_corner(law, i, width):
+    """Corner i: its law, and the code of its queue."""
+    b, support, _n = law
+    b[i // width], support[0] = 1.0, i // width
+    return i % width
+
+
+@_short
+def _clear(law, corner):
+    """A corner's law is scratch again."""
+    b, support, _n = law
+    if corner:
+        b[support[0]] = 0.0
+
+
 @_inner
-def search(process, link, tables, graph, settled, node, law, corner, limits):
+def search(process, link, tables, graph, settled, node, law, corners, limits):
     """Close the node = (block, code, cut-off) with law = (b, support, places), depth first along blackouts: its bounds are left at the level of its time.
+    With corners = (i, end), i < end, settle the corners s·A^D + code = i..end − 1 of the block instead, one after the other; the law is then scratch, b empty.
 
     A node below may be left with only an upper bound ≤ its cut-off, because it cannot matter; then its lower bound may be −∞.
-    Returns DONE, or GROW or PAUSE when it should be called again.
+    Returns the corner that it came to, and DONE, or GROW or PAUSE when it should be called again from there.
     """
     A, D, wide = process.sizes[1], process.sizes[2], settled.outlook.shape[1] // process.sizes[1]
     slack = limits.slack[0]
-    first = link.time[node[0]]
-    opened = graph.count[OPENED]
     c, code, cutoff = node
+    first, top, width = link.time[c], c, process.power[link.length[c]]
+    i, end = corners
+    corner = i < end
+    if corner:
+        code = _begin_corner(law, i, width)
+    opened = graph.count[OPENED]
     h, coming = first, True
     while True:
         real, whole = settled.real[h], settled.whole[h]
@@ -225,55 +300,51 @@ def search(process, link, tables, graph, settled, node, law, corner, limits):
             b, support, n = settled.law[h - 1], settled.support[h - 1], settled.size[h - 1]
         else:
             b, support, n = law
+        closed = False
         if coming:
             if graph.count[OPENED] - opened > limits.most[0]:
-                return PAUSE
+                _clear(law, corner)
+                return i, PAUSE
             level, sums = (h, h == first, corner and h == first), settled.sums
             if h > first:
-                i = settled.whole[h - 1, PENDING] * wide + SUMS + settled.whole[h - 1, RANK] * A
-                sums = settled.outlook[h - 1, i : i + A]
-            if _open(process, link, tables, graph, settled, level, (c, code, cutoff), b, support, n, sums, slack):
-                if h == first:
-                    return DONE
-                h, coming = h - 1, False
-                continue
+                k = settled.whole[h - 1, PENDING] * wide + SUMS + settled.whole[h - 1, RANK] * A
+                sums = settled.outlook[h - 1, k : k + A]
+            closed = _open(process, link, tables, graph, settled, level, (c, code, cutoff), b, support, n, sums, slack)
             follow = False
         else:
             threshold = real[HELD] + slack if real[HELD] > real[CUTOFF] else real[CUTOFF]
             follow = _returned(link, settled, h, threshold)
             if not follow:
                 _tried(settled, h)
-        while not follow:
-            a = _untried(process, settled, h)
-            threshold = real[HELD] + slack if real[HELD] > real[CUTOFF] else real[CUTOFF]
-            if a < 0 or settled.bound[h, a] <= threshold:
-                if a >= 0:
-                    real[HIGH] = max(real[HIGH], settled.bound[h, a])
-                break
-            whole[TRIED + a], whole[PENDING] = 1, a
-            real[SUM_HIGH] = settled.outlook[h, a * wide + GAIN_UP]
-            real[SUM_HELD] = settled.outlook[h, a * wide + GAIN_LOW]
-            i, e = 0, first_tick(link, whole[NODE], link.first[whole[NODE]])
-            whole[TICK], whole[RANK], whole[LED] = e, 0, -1
-            follow = e >= 0
-            while e >= 0:
-                real[SUM_HIGH] += link.probability[e] * settled.deeper[h, a, i]
-                i, e = i + 1, first_tick(link, whole[NODE], e + 1)
-            if not follow:
-                _tried(settled, h)
-            elif D == 0:
-                after, places = settled.law[h], settled.support[h]
-                settled.size[h], _earned = pushed(process, h, b, support, n, a, after, places, settled.size[h])
-        if follow:
-            e, a = whole[TICK], whole[PENDING]
-            p, bound = link.probability[e], settled.deeper[h, a, whole[RANK]]
-            threshold = real[HELD] + slack if real[HELD] > real[CUTOFF] else real[CUTOFF]
-            cutoff = (threshold - (real[SUM_HIGH] - p * bound)) / p
-            c, code = link.to[e], (whole[QUEUE] + a * process.power[D]) // A if D > 0 else 0
-            h, coming = h + 1, True
+        if not closed:
+            while not follow:
+                a = _untried(process, settled, h)
+                threshold = real[HELD] + slack if real[HELD] > real[CUTOFF] else real[CUTOFF]
+                if a < 0 or settled.bound[h, a] <= threshold:
+                    if a >= 0:
+                        real[HIGH] = max(real[HIGH], settled.bound[h, a])
+                    break
+                follow = _try(process, link, settled, h, a, b, support, n)
+            if follow:
+                e, a = whole[TICK], whole[PENDING]
+                p, bound = link.probability[e], settled.deeper[h, a, whole[RANK]]
+                threshold = real[HELD] + slack if real[HELD] > real[CUTOFF] else real[CUTOFF]
+                cutoff = (threshold - (real[SUM_HIGH] - p * bound)) / p
+                c, code = link.to[e], (whole[QUEUE] + a * process.power[D]) // A if D > 0 else 0
+                h, coming = h + 1, True
+                continue
+            if not (corner and h == first) and not _closed(process, graph, settled, h, b, support, n):
+                _clear(law, corner)
+                return i, GROW
+        if h > first:
+            h, coming = h - 1, False
             continue
-        if not (corner and h == first) and not _closed(process, graph, settled, h, b, support, n):
-            return GROW
-        if h == first:
-            return DONE
-        h, coming = h - 1, False
+        if not corner:
+            return i, DONE
+        _corner_settled(process, link, tables, graph, settled, h, top, i)
+        _clear(law, corner)
+        i += 1
+        if i == end:
+            return i, DONE
+        c, code, cutoff = top, _begin_corner(law, i, width), NO
+        opened, coming = graph.count[OPENED], True

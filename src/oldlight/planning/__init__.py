@@ -119,14 +119,12 @@ def _solved(problem: ImpairedMDP, asked: PlanOptions) -> Solution:
 
 def _plan_link(problem: ImpairedMDP, asked: PlanOptions) -> Solution:
     """Behind a link without a delay law, or with losses. Its planners are imported here: a plan under delay alone needs none of them."""
-    from oldlight.planning.large_loss import plan_large_loss, too_many_corners
+    from oldlight.planning.large_loss import plan_large_loss, settled_losses, too_many_corners
     from oldlight.planning.link_solution import solve_link
 
     if asked.depth is None and too_many_corners(problem):
         return plan_large_loss(problem, asked)
-    plain = problem.has_delay_law and problem.loss is not None and problem.loss.independent
-    plain = plain and asked.seconds is None and asked.depth is None
-    if plain and problem.law.constant is not None and _counted_along(problem):
+    if asked.depth is None and asked.seconds is None and settled_losses(problem) and _counted_along(problem):
         return _plan_certain(problem)
     return solve_link(problem, asked)
 
@@ -145,9 +143,12 @@ def _counted_along(problem: ImpairedMDP) -> bool:
     """Are there many information states, and is the current state certain at each?"""
     if _size(problem) <= SMALL_TABLE:
         return False
-    from oldlight.planning.heuristics import certain
+    if "certain" not in problem._made:
+        from oldlight.planning.heuristics import certain
 
-    return certain(problem)
+        problem._made["certain"] = certain(problem)
+    found: bool = problem._made["certain"]
+    return found
 
 
 def _size(problem: ImpairedMDP) -> int:

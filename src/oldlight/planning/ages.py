@@ -67,8 +67,8 @@ class Plant(DelayModel):
         return successors_at(self.mdp, max(t, 0))
 
     @cached_property
-    def lists(self) -> tuple[NDArray[np.int64], Floats, NDArray[np.int64], Floats]:
-        """Successors index[t, s·A + a, k], their probabilities, their number and the rewards [t, s, a]; one t if stationary. Made once for a small process."""
+    def lists(self) -> tuple[NDArray[np.int64], Floats, NDArray[np.int64], Floats, NDArray[np.bool_]]:
+        """Successors index[t, s·A + a, k], their probabilities, their number, rewards [t, s, a], and whether all rows of t list all states; made once if small."""
         mdp, known = self.mdp, self.mdp._cache.get("padded lists")
         if known is not None:
             return known  # type: ignore[no-any-return]
@@ -78,7 +78,8 @@ class Plant(DelayModel):
         for t, x in enumerate(steps):
             index[t, :, : x.width], weight[t, :, : x.width] = x.padded()
         rewards = np.array(mdp.rewards[:1] if mdp.stationary_rewards else mdp.rewards, order="C")  # never read-only
-        found = index, weight, np.stack([x.count for x in steps]), rewards
+        count = np.stack([x.count for x in steps])
+        found = index, weight, count, rewards, (count == mdp.n_states).all(axis=1)
         mdp._cache.update({"padded lists": found} if index.size <= KEPT else {})
         return found
 
@@ -106,19 +107,18 @@ class AgeTables:
     scratch: Path | None = None  # a folder for tables that memory does not hold
     lower_value: float = 0.0
     upper_value: float = 0.0
-    upper_by_start: Floats = field(default_factory=lambda: np.zeros(0))
-    upper: Floats = field(default_factory=lambda: np.zeros(0))
-    lower: Floats = field(default_factory=lambda: np.zeros(0))
-    blind: Floats = field(default_factory=lambda: np.zeros(0))
-    actions: NDArray[Any] = field(default_factory=lambda: np.zeros(0, np.uint8))
-    blind_actions: NDArray[Any] = field(default_factory=lambda: np.zeros(0, np.uint8))
+    upper_by_start: Floats = field(default_factory=np.zeros(0).view)
+    upper: Floats = field(default_factory=np.zeros(0).view)
+    lower: Floats = field(default_factory=np.zeros(0).view)
+    blind: Floats = field(default_factory=np.zeros(0).view)
+    actions: NDArray[Any] = field(default_factory=np.zeros(0, np.uint8).view)
+    blind_actions: NDArray[Any] = field(default_factory=np.zeros(0, np.uint8).view)
 
     def allocate(self) -> AgeTables:
         """Room for the tables."""
-        layers, S = self.layers, self.layers.n_states
-        kind = action_type(layers.n_actions)
+        layers, S, kind = self.layers, self.layers.n_states, action_type(self.layers.n_actions)
         self.actions = np.zeros(layers.size, kind) if self.scratch is None else empty(layers.size, kind, self.scratch)
-        self.blind_actions = np.zeros(layers.blind_size // S, action_type(layers.n_actions))
+        self.blind_actions = np.zeros(layers.blind_size // S, kind)
         if self.kept:
             self.upper = np.empty(layers.size)
         if self.kept and self.bounded:

@@ -42,12 +42,14 @@ def blackout_policy(
     H, S, A, d = problem.horizon, problem.n_states, problem.n_actions, search.tables.layers.depth
     late = settled_late(problem)
     Q, few = A**late, len(plan.kept)
-    codes = np.arange(Q)
-    mine = sum((plan.number[codes // A**j % A] * few**j for j in range(d)), np.zeros(Q, np.int64))
     sequences = np.zeros((H + 1, S, Q, H), dtype=action_type(A))
     if late == d:  # else nothing is ever seen
         found = search.corner_sequences.reshape(H - d, S, few**d, H - d)
-        sequences[1 : H - d + 1, :, :, : H - d] = found if few == A else plan.kept[found[:, :, mine]]
+        if few < A:
+            codes = np.arange(Q)
+            mine = sum((plan.number[codes // A**j % A] * few**j for j in range(d)), np.zeros(Q, np.int64))
+            found = plan.kept[found[:, :, mine]]
+        sequences[1 : H - d + 1, :, :, : H - d] = found
     code = 0
     for h in range(d):
         root = next(i for i, block in enumerate(search.tables.layers.blocks[h]) if block.root)
@@ -55,8 +57,8 @@ def blackout_policy(
         sequences[0, 0, 0, h] = plan.kept[a]
         code += a * few**h
     start = search.start_sequence if d == 0 else search.sequences(d, problem.initial[None], np.array([code]))[0]
-    sequences[0, 0, 0, d:] = plan.kept[start]
-    return BlackoutPolicy(sequences, A, late, elsewhere)
+    sequences[0, 0, 0, d:] = start if few == A else plan.kept[start]
+    return BlackoutPolicy.trusted(sequences, A, late, elsewhere)
 
 
 def after_the_end(problem: ImpairedMDP, d: int) -> Floats:

@@ -31,12 +31,17 @@ ENOUGH = 60  # seconds of search, counted in work, where neither a tolerance nor
 LITTLE = 0.9  # a pass that leaves more than this share of the gap is the last
 
 
+def settled_losses(problem: ImpairedMDP) -> bool:
+    """Are there independent losses, with a constant delay or none, so that every observation is seen or known to be lost at one time?"""
+    loss = problem.loss if problem.has_delay_law else None
+    return loss is not None and loss.independent and problem.law.constant is not None
+
+
 def too_many_corners(problem: ImpairedMDP) -> bool:
     """Is loss, alone or with a constant delay, to be planned here?"""
-    if not problem.has_delay_law or problem.loss is None:
+    if not settled_losses(problem):
         return False
-    if not problem.loss.independent or problem.law.constant is None:
-        return False
+    assert problem.law.constant is not None
     corners = problem.horizon * problem.n_states * problem.n_actions ** min(problem.law.constant, problem.horizon)
     # with a delay the search that goes where the policy goes has few of them to look at
     alone = problem.law.constant == 0

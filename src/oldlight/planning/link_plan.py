@@ -13,6 +13,7 @@ bounds by the error of merging. A plan that is interrupted holds at every moment
 
 from __future__ import annotations
 
+import math
 import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -31,9 +32,10 @@ from oldlight.model.held_steps import HeldSteps
 from oldlight.model.link_policy import LinkPolicy
 from oldlight.model.mdp import TabularMDP
 from oldlight.planning.ages import AgeTables, Plant
+from oldlight.planning.flat_link import corner_blocks, hidden_ticks
 from oldlight.planning.link_memory import table_bytes, walk_bytes
 from oldlight.planning.scratch import refuse_full
-from oldlight.planning.search import CLOSED, AgeSearch, corner_blocks, hidden_ticks, magnitude
+from oldlight.planning.search import CLOSED, AgeSearch, magnitude
 from oldlight.planning.settling import SettledSearch, Stopped
 from oldlight.planning.table_walk import can_be_walked, value_by_start, value_of_actions
 
@@ -166,7 +168,7 @@ class LinkPlan:
     def _take(self, found: AgeSearch, made: AgeTables, need: int) -> None:
         """The better bounds of what was found."""
         self._upper = min(found.upper, self._upper)
-        if np.isfinite(found.lower) and found.lower >= self._lower - found.tie:
+        if math.isfinite(found.lower) and found.lower >= self._lower - found.tie:
             self.tables, self.search, self._need, self._lower = made, found, need, found.lower
 
     def _few_corners(self, layers: Layers) -> bool:

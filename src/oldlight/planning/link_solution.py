@@ -51,7 +51,8 @@ def solve_link(problem: ImpairedMDP, asked: PlanOptions, room: int | None = None
         from oldlight.planning.ladder import plan_ladder
 
         return plan_ladder(problem, asked)
-    asked = asked._replace(depth=None if depth is None else min(depth, problem.horizon - 1))
+    if depth is not None:
+        asked = asked._replace(depth=min(depth, problem.horizon - 1))
     merging = _merging(problem, tolerance)
     automaton, true_link = problem.automaton if merging == 0 else None, None
     if automaton is None:

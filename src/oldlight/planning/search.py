@@ -22,7 +22,7 @@ from __future__ import annotations
 import time
 from collections.abc import Callable
 from dataclasses import dataclass
-from functools import lru_cache
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -31,10 +31,10 @@ from numpy.typing import NDArray
 from oldlight.arrays import Floats, action_type
 from oldlight.checks import TooLarge
 from oldlight.machine import format_bytes
-from oldlight.model.age_layers import Layers
 from oldlight.model.channels.automaton import NOTHING_NEWER
 from oldlight.model.mdp import TabularMDP
-from oldlight.planning.ages import AgeTables
+from oldlight.planning.ages import AgeTables, Plant
+from oldlight.planning.flat_link import first_blocks, first_laws, flat_link, hidden_ticks, key_of_states, most_ticks
 from oldlight.progress import decades_closed
 
 CLOSED = 2.0**-44  # a gap of this share of the largest return is rounding; a quarter of it is a tie
@@ -60,35 +60,36 @@ class AgeSearch:
         self._start()
         self.lower, self.upper = self._value()
 
-    def _arrange(self, states: int) -> None:
-        """The process, the link, the tables and an empty graph with room for so many states, as the kernels read them."""
+    def _arrange(self, states: int, options: float = np.inf) -> None:
+        """The process, the link, the tables and an empty graph with room for so many states, and for an option of each, or for so many, as the kernels read them."""
         from oldlight.kernels import graph as kernels
 
         t = self.tables
         mdp, layers = t.plant.mdp, t.layers
         S, A, H, D = mdp.n_states, mdp.n_actions, mdp.finite_horizon, layers.depth
         self.tie = CLOSED / 4 * magnitude(mdp)
-        sizes = np.array([S, A, D, H])
-        power = A ** np.arange(D + 2)
-        self._process = kernels.Process(sizes, power, *t.plant.lists, np.array([self.tie]))
+        self._process = process_arrays(t.plant, D)
         self._link = flat_link(t.layers)
         self._begin = first_blocks(layers)
         forced = np.full(H + 1, -1)
-        forced[: min(len(t.plant.pending), H)] = t.plant.pending[:H]
+        if t.plant.pending:
+            forced[: min(len(t.plant.pending), H)] = t.plant.pending[:H]
         self._tables = kernels.Tables(t.upper, t.lower, t.blind, t.actions, forced)
-        laws = (np.zeros((D + 2, S)), np.zeros((D + 2, S)), np.zeros((D + 2, S), np.int64))
-        self._scratch = kernels.Scratch(*laws, np.zeros(D + 2, np.int64), np.zeros(D + 2))
         self._turn = 1
-        n = self._states = 2 * max(states, 4 * (most_ticks(layers) + 1) * S)
-        edges, places, slots = 8 * n, n * max(8, min(S, WIDE)), 1 << (2 * n - 1).bit_length()
+        fewest = 8 * (most_ticks(layers) + 1) * S
+        n = self._states = max(2 * states, fewest)
+        places, slots = n * max(8, min(S, WIDE)), 1 << (2 * n - 1).bit_length()
+        tried = int(min(n, max(options, fewest)))
+        edges = 8 * tried
         self._graph = kernels.Graph(
-            np.empty((n, kernels.WHOLE), np.int64), np.empty((n, 2)), np.empty((n, A)), np.empty((n, 4), np.int64), np.empty(n),
+            np.empty((n, kernels.WHOLE), np.int64), np.empty((n, 2)), np.empty((n, A)), np.empty((tried, 4), np.int64), np.empty(tried),
             np.empty(edges, np.int64), np.empty(edges), np.empty(places, np.int64), np.empty(places), np.zeros(slots, np.int64),
-            np.zeros(layers.blind_size, np.int64), np.zeros(6, np.int64),
+            key_of_states(S), np.zeros(layers.blind_size, np.int64), np.zeros(6, np.int64),
         )  # fmt: skip
 
-    def _corners(self, kept: bool, sequences: bool = False) -> Any:
-        """Room for what is known of settled corners (`oldlight.planning.settling`) and for their sequences, if they are to be kept."""
+    def _corners(self, kept: bool, sequences: bool = False, start: bool = False) -> Any:
+        """Room for what is known of settled corners (`oldlight.planning.settling`) and for their sequences, if they are to be kept; start: depth 0, and the
+        law of the first state is to be closed after them, in the same call."""
         from oldlight.kernels import settling as kernels
         from oldlight.kernels.outlook import SUMS
 
@@ -97,12 +98,22 @@ class AgeSearch:
         hidden = hidden_ticks(self.tables.layers)
         outlook = SUMS + hidden * A
         known = places if D == 0 and 8 * places * A * outlook <= min(self.max_bytes // 4, TABLE) else 0
+        weight, block = first_laws(self.tables.layers) if start else (np.zeros(1), 0)
+        law = np.array(self.tables.plant.initial) if start else np.empty(0)  # one that can be written, as all of these
         return kernels.Settled(
             np.array([H + 2]), np.empty((places, A)), np.empty((2, places)), np.empty((known, A * outlook)), np.full(levels, np.inf),
-            np.zeros((H - D, S * A**D, H - D) if sequences else (0, 0, 0), action_type(A)), np.empty(0), np.zeros(1, np.int64), np.zeros(1), np.zeros(2), np.zeros(H if sequences else 0, action_type(A)), np.zeros((levels, S)), np.zeros((levels, S), np.int64), np.zeros(levels, np.int64), np.zeros((levels, A)),
+            np.zeros((H - D, S * A**D, H - D) if sequences else (0, 0, 0), action_type(A)), law, np.array([block]), weight, np.zeros(2), np.zeros(H if sequences else 0, action_type(A)), np.zeros((levels, S)), np.zeros((levels, S), np.int64), np.zeros(levels, np.int64), np.zeros((levels, A)),
             np.zeros((levels, A * outlook)), np.zeros((levels, A, hidden)), np.zeros((levels, 7)),
             np.zeros((levels, kernels.TRIED + A), np.int64), np.zeros(A),
         )  # fmt: skip
+
+    @cached_property
+    def _scratch(self) -> Any:
+        from oldlight.kernels import graph as kernels
+
+        S, D = self.tables.layers.n_states, self.tables.layers.depth
+        laws = (np.zeros((D + 2, S)), np.zeros((D + 2, S)), np.zeros((D + 2, S), np.int64))
+        return kernels.Scratch(*laws, np.zeros(D + 2, np.int64), np.zeros(D + 2))
 
     @property
     def states(self) -> int:
@@ -121,12 +132,12 @@ class AgeSearch:
         """What is held: the filled part of the graph (the rest of its room is not touched) and what is known of settled corners."""
         from oldlight.kernels import graph as kernels
 
-        g = self._graph
+        g, count = self._graph, self._graph.count.tolist()
         states, options, edges, laws = (
-            int(g.count[i]) for i in (kernels.STATES, kernels.OPTIONS, kernels.EDGES, kernels.BELIEFS)
+            count[i] for i in (kernels.STATES, kernels.OPTIONS, kernels.EDGES, kernels.BELIEFS)
         )
         filled = 8 * (states * (kernels.WHOLE + 2 + g.q.shape[1]) + options * 5 + 2 * edges + 2 * laws)
-        return int(filled + g.slots.nbytes + g.corner.nbytes + sum(x.nbytes for x in self._settled))
+        return int(filled + g.slots.nbytes + g.corner.nbytes + sum([x.nbytes for x in self._settled]))
 
     def _grow(self) -> bool:
         """Twice the room; False where that would be over the limit."""
@@ -354,46 +365,23 @@ def magnitude(mdp: TabularMDP) -> float:
     return float(mdp._cache["magnitude"])
 
 
-@lru_cache(maxsize=8)
-def most_ticks(layers: Layers) -> int:
-    """The most ticks of one block."""
-    return max((len(moves) for row in layers.moves for moves in row), default=1)
-
-
-@lru_cache(maxsize=8)
-def hidden_ticks(layers: Layers) -> int:
-    """The most ticks of one block that show nothing."""
-    return max((sum(move.age < 0 for move in moves) for row in layers.moves for moves in row), default=0)
-
-
-@lru_cache(maxsize=8)
-def corner_blocks(layers: Layers) -> int:
-    """The most blocks of one time whose state may be unknown (`oldlight.planning.settling`)."""
-    return max(sum(b.blind_offset >= 0 and not b.root for b in row) for row in layers.blocks)
-
-
-@lru_cache(maxsize=8)
-def first_blocks(layers: Layers) -> NDArray[np.int64]:
-    """The number of the first block of each time, in the numbering of `flat_link`."""
-    return np.concatenate([[0], np.cumsum([len(row) for row in layers.blocks])])
-
-
-@lru_cache(maxsize=8)
-def flat_link(layers: Layers) -> Any:
-    """The blocks of all times in one numbering, as the kernels read them; the same for every plan behind a link."""
+def process_arrays(plant: Plant, depth: int) -> Any:
+    """The process as the kernels read it; made once for a small one."""
     from oldlight.kernels import graph as kernels
 
-    flat = [block for row in layers.blocks for block in row]
-    base = first_blocks(layers)
-    first, to, age, probability = [0], [], [], []
-    for h, rows in enumerate(layers.moves):
-        for moves in rows:
-            for p, block, k in moves:
-                to.append(int(base[h + 1]) + block)
-                age.append(k)
-                probability.append(p)
-            first.append(len(to))
-    first += [len(to)] * len(layers.blocks[-1])
-    columns = [np.array([getattr(b, name) for b in flat]) for name in ("h", "length", "root", "offset", "blind_offset")]
-    arrays: list[Any] = [*columns, *map(np.array, (first, to, age, probability))]
-    return kernels.Link(*arrays)
+    mdp, name = plant.mdp, f"process of the search, depth {depth}"
+    if name in mdp._cache:
+        return mdp._cache[name]
+    sizes = np.array([mdp.n_states, mdp.n_actions, depth, mdp.finite_horizon])
+    tie = np.array([CLOSED / 4 * magnitude(mdp)])
+    made = kernels.Process(sizes, mdp.n_actions ** np.arange(depth + 2), *plant.lists, tie)
+    mdp._cache.update({name: made} if "padded lists" in mdp._cache else {})
+    return made
+
+
+def span(mdp: TabularMDP) -> float:
+    """How far apart two returns can be; found once for a process."""
+    if "span" not in mdp._cache:
+        R, times = different_rewards(mdp)
+        mdp._cache["span"] = times * float((R.max(axis=(1, 2)) - R.min(axis=(1, 2))).sum())
+    return float(mdp._cache["span"])

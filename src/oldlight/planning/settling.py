@@ -34,7 +34,8 @@ from oldlight.arrays import Floats, Ints
 from oldlight.model.channels.automaton import NOTHING_NEWER
 from oldlight.model.mdp import TabularMDP
 from oldlight.planning.ages import Plant
-from oldlight.planning.search import ROUNDING, AgeSearch, different_rewards
+from oldlight.planning.flat_link import begins_at_corners, block_with_corners
+from oldlight.planning.search import ROUNDING, AgeSearch, span
 
 BATCH = 20_000  # laws that are opened between two looks at the clock and the keyboard
 FEWEST = 128  # states that the graph has room for at first, or eight for each corner, up to
@@ -65,18 +66,17 @@ class SettledSearch(AgeSearch):
 
     def __post_init__(self) -> None:
         tables = self.tables.allocate()
-        self._arrange(max(FEWEST, min(8, ENOUGH // max(tables.layers.blind_size, 1)) * tables.layers.blind_size))
-        self._settled = self._corners(True, self.with_sequences)
+        few = min(8, ENOUGH // max(tables.layers.blind_size, 1)) * tables.layers.blind_size
+        self._arrange(max(FEWEST, few), options=2 * FEWEST)
+        at_corners = begins_at_corners(tables.layers)
+        self._settled = self._corners(True, self.with_sequences, at_corners and tables.layers.depth == 0)
         self.max_bytes -= self._settled.ahead.nbytes  # at most a quarter of them: the graph has the rest
         if self.cap is not None:
             self._settled.cap[: len(self.cap)] = self.cap
         self.slack = max(self.tolerance / ROUNDING, self.tie)
         self._until = time.perf_counter() + self.seconds
         tables.settle = self._settle
-        begins_at_corners = self._begins_at_corners()
         if tables.layers.depth == 0:
-            if begins_at_corners:
-                self._begin_with_law()
             self._settle_all()
         else:
             tables.run()
@@ -86,26 +86,11 @@ class SettledSearch(AgeSearch):
             self._forget()
         if len(self._settled.start_law):
             self.lower, self.upper = self._settled.start_bounds.tolist()
-        elif begins_at_corners:
+        elif at_corners:
             self.lower, self.upper = self._from_corners()
         else:
             self._ensure_started()
             self.lower, self.upper = self._value()
-
-    def _begins_at_corners(self) -> bool:
-        """Are the information states of time 0 corners, or the law of an unknown first state? Then the bounds there are known without the graph."""
-        layers = self.tables.layers
-        return not any(layers.blocks[0][i].root for _, i, _ in layers.start)
-
-    def _begin_with_law(self) -> None:
-        """Have the start found after the corners, in the same call."""
-        layers = self.tables.layers
-        weight, hidden = np.zeros(len(layers.blocks[0]) + 1), [i for _, i, age in layers.start if age == NOTHING_NEWER]
-        for p, i, age in layers.start:
-            weight[-1 if age == NOTHING_NEWER else i] += p
-        self._settled.start_block[0] = hidden[0] if hidden else self._block(0)
-        law = _writable(self.tables.plant.initial)
-        self._settled = self._settled._replace(start_law=law, start_weight=weight)
 
     def _from_corners(self) -> tuple[float, float]:
         """The bounds of the start, from its corners and from its law, which is closed by this."""
@@ -147,6 +132,8 @@ class SettledSearch(AgeSearch):
         if any(age == NOTHING_NEWER for _, _, age in self.tables.layers.start):
             return None
         self._ensure_started()
+        tables = self.tables
+        tables.from_start({i: tables.values(0, i) for i in range(len(tables.layers.blocks[0]))})
         return super().lower_by_start
 
     @property
@@ -159,9 +146,7 @@ class SettledSearch(AgeSearch):
     def rounding(self) -> float:
         """How far values may be off because laws that agree to 2^−46 share one state of the graph."""
         S, H = self.tables.layers.n_states, self.tables.plant.mdp.finite_horizon
-        R, times = different_rewards(self.tables.plant.mdp)
-        span = times * float((R.max(axis=(1, 2)) - R.min(axis=(1, 2))).sum())
-        return (H + 1) * (self.tie + S * 2.0**-47 * span)
+        return (H + 1) * (self.tie + S * 2.0**-47 * span(self.tables.plant.mdp))
 
     def _settle(self, h: int, i: int, low: Floats, high: Floats) -> tuple[Floats, Floats]:
         """Settle the corners of block i of time h; low, high: what ticks that show something are worth."""
@@ -196,7 +181,6 @@ class SettledSearch(AgeSearch):
             return bool(place[0] < -1)
 
         self._call(kernels.settle_all, start, done)
-        tables.from_start({i: tables.values(0, i) for i in range(len(layers.blocks[0]))})
 
     def _go_on(self, kernel: Callable[..., Any], number: int, what: Any) -> None:
         """Call a kernel for a block, or for given nodes, until it has done their `number`."""
@@ -236,7 +220,7 @@ class SettledSearch(AgeSearch):
         self._process = self._process._replace(index=np.empty((0, 0, 0), np.int64), weight=np.empty((0, 0, 0)))
         self.tables.plant = Plant(like, initial=self.tables.plant.initial, pending=self.tables.plant.pending)
         index, weight, count = np.zeros(shape, np.int64), np.zeros(shape), np.zeros(shape[:2], np.int64)
-        self._process = self._process._replace(index=index, weight=weight, count=count)
+        self._process = self._process._replace(index=index, weight=weight, count=count, full=np.zeros(shape[0], bool))
 
     def again(self, kernel: Callable[..., Any], what: Any) -> None:
         """Have a kernel make plans for other transitions, one after the other: kernel(process, link, tables, graph, settled, what, place, limits), from place (0, −2, 0)
@@ -300,16 +284,12 @@ class SettledSearch(AgeSearch):
             return known
         return np.asarray(self.sequences(0, self.tables.plant.initial[None], np.zeros(1, np.int64))[0])
 
-    def _block(self, h: int) -> int:
-        """The block of time h that has corners."""
-        return next(i for i, b in enumerate(self.tables.layers.blocks[h]) if b.blind_offset >= 0 and not b.root)
-
     def sequences(self, h: int, laws: Floats, codes: Ints) -> Ints:
         """out[i, j]: what the plan does at time h + j while nothing is seen, of links with one tick that shows nothing."""
         from oldlight.kernels import corners as kernels
 
         out = np.zeros((len(laws), len(self.tables.layers.moves) - h), self.tables.actions.dtype)
-        nodes = (int(self._begin[h]) + self._block(h), codes, _writable(laws), out)
+        nodes = (int(self._begin[h]) + block_with_corners(self.tables.layers, h), codes, _writable(laws), out)
         self._go_on(kernels.follow, len(laws), nodes)
         return out.astype(np.int64)
 

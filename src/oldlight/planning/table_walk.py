@@ -22,7 +22,7 @@ from oldlight.model.age_layers import Layers
 from oldlight.model.channels.automaton import NOTHING_NEWER
 from oldlight.model.held_steps import certain
 from oldlight.planning.ages import AgeTables, Plant
-from oldlight.planning.search import flat_link
+from oldlight.planning.flat_link import flat_link
 
 
 def can_be_walked(plant: Plant, layers: Layers) -> bool:
@@ -30,7 +30,7 @@ def can_be_walked(plant: Plant, layers: Layers) -> bool:
     ages = [age for _, _, age in layers.start]
     if NOTHING_NEWER in ages and max(ages) > 0:  # laws of the first state and of earlier ones would be added up
         return False
-    index, _, count, _ = plant.lists
+    index, _, count, *_ = plant.lists
     A = layers.n_actions
     for successors, n in zip(index, count, strict=True):
         certain = np.flatnonzero(n == 1)
@@ -46,7 +46,7 @@ def value_of_actions(tables: AgeTables, initial: Floats | None = None) -> float:
 
     plant, layers = tables.plant, tables.layers
     link, D = flat_link(layers), layers.depth
-    process = (*plant.lists, layers.n_actions ** np.arange(D + 2), D)
+    process = (*plant.lists[:4], layers.n_actions ** np.arange(D + 2), D)
     begin = np.cumsum([0, *(len(row) for row in layers.blocks)])
     now = _start(layers, plant.initial if initial is None else initial)
     value = 0.0

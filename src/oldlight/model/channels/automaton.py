@@ -24,6 +24,7 @@ needs. The arrays (`Ticks`, row n of `first` .. as in a compressed sparse matrix
 from __future__ import annotations
 
 from collections.abc import Callable, Hashable, Iterable, Iterator
+from functools import cached_property
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -169,7 +170,7 @@ class ChannelAutomaton:
         fitting = [(p, target) for p, target, k in self.row(n) if k == age]
         return max(fitting)[1] if fitting else None
 
-    @property
+    @cached_property
     def longest(self) -> int:
         """The largest age that a tick can make visible."""
         return max(int(self.ticks.age.max()), 0)

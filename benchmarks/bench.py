@@ -37,29 +37,11 @@ from links import links, loss_nodes
 from oldlight.machine import thread_count
 from page import markdown, surroundings, write
 from sparse import sparse_processes
+from turns import TURN, best
 
 Row = dict[str, Any]
 CHECK_STATES = 3_000  # pymdptoolbox checks its input with dense n × n arrays; beyond this its check is turned off
 SIX_GB = 6e9
-
-
-TURN = 0.15  # seconds that a piece of work is repeated for before the next has its turn: what is short is repeated as long as what is long
-
-
-def best(repeats: int, **work: Callable[[], Any]) -> dict[str, float]:
-    """The shortest time of each piece of work, in seconds: each is done in turn, `repeats` turns of once or of `TURN` seconds, after one round to warm up."""
-    for do in work.values():
-        do()
-    times = dict.fromkeys(work, float("inf"))
-    for _ in range(repeats):
-        for name, do in work.items():
-            turn = now = time.perf_counter()
-            while now - turn < TURN:
-                began = now
-                do()
-                now = time.perf_counter()
-                times[name] = min(times[name], now - began)
-    return times
 
 
 def duration(seconds: float | None) -> str:
@@ -489,14 +471,15 @@ def simulation(quick: bool) -> Iterator[Row]:
     of the constant delay. Next: the time beside that of our delay 3, cold; the same of the two bare loops; and beside the bare loop of delay 3, cold. Last
     row: the random numbers alone that a constant delay needs, and (theirs) those of a random delay, which needs twice as many."""
     chain = ol.instances.sensing_chain(0.8)
-    episodes = 40_000 if quick else 400_000
-    everyone, constant, bare_constant = thread_count(), 0.0, 0.0
+    episodes = 40_000 if quick else 200_000
+    everyone = thread_count()
     cases = {
         "delay 3, cold": ol.ImpairedMDP(chain, ol.ConstantDelay(3)),
         "delay 3, warm": warm(chain, 3),
         "Bernoulli delay": ol.ImpairedMDP(chain, ol.BernoulliDelay(0.5)),
         "loss, λ=0.5": ol.ImpairedMDP(chain, ol.Loss(seen=0.5)),
     }
+    work: dict[str, Callable[[], Any]] = {}
     for what, problem in cases.items():
         policy = ol.solve(problem, progress=False).policy
 
@@ -505,19 +488,21 @@ def simulation(quick: bool) -> Iterator[Row]:
 
         bare = BareLoop(problem, policy)
         assert np.array_equal(play(1).returns, bare.play(episodes, 1)), "the bare loop plays other episodes"
-        t = best(
-            5,
-            one=lambda f=play: f(1),
-            every=lambda f=play: f(everyone),
-            bare=lambda b=bare: b.play(episodes, 1),
-        )
-        rate = {name: episodes * chain.horizon / seconds / 1e6 for name, seconds in t.items()}
-        constant, bare_constant = constant or t["one"], bare_constant or t["bare"]
+        work[f"{what}, one"] = lambda f=play: f(1)
+        work[f"{what}, every"] = lambda f=play: f(everyone)
+        work[f"{what}, bare"] = lambda b=bare: b.play(episodes, 1)
+    t = best(3 if quick else 10, **work)  # all of them in turn: each is compared with the first
+    constant, bare_constant = t["delay 3, cold, one"], t["delay 3, cold, bare"]
+    for what in cases:
+        one, every, alone = (t[f"{what}, {name}"] for name in ("one", "every", "bare"))
+        rate = {
+            name: episodes * chain.horizon / x / 1e6 for name, x in (("one", one), ("every", every), ("bare", alone))
+        }
         yield {
             "what": what, "1 thread": f"{rate['one']:.1f} M/s", f"{everyone} threads": f"{rate['every']:.1f} M/s",
-            "threads": f"{rate['every'] / rate['one']:.2f}×", "theirs": f"{rate['bare']:.1f} M/s",
-            "share": f"{100 * rate['one'] / rate['bare']:.0f} %", "beside delay 3, cold": f"{t['one'] / constant:.2f}×",
-            "the bare loops": f"{t['bare'] / bare_constant:.2f}×", "beside its bare loop": f"{t['one'] / bare_constant:.2f}×",
+            "threads": f"{one / every:.2f}×", "theirs": f"{rate['bare']:.1f} M/s",
+            "share": f"{100 * alone / one:.0f} %", "beside delay 3, cold": f"{one / constant:.2f}×",
+            "the bare loops": f"{alone / bare_constant:.2f}×", "beside its bare loop": f"{one / bare_constant:.2f}×",
         }  # fmt: skip
     numbers = best(
         5, one=lambda: draw_numbers(episodes, chain.horizon, 1), two=lambda: draw_numbers(episodes, chain.horizon, 2)

@@ -1,18 +1,21 @@
 """Links as they are, against a constant delay of the same length, by `solve`: `python benchmarks/links.py [--quick]`; a section of bench.py.
 
-Only ratios within one run count: the machine may be busy. Each figure is the least processor time of several after a first run that compiles.
+Only ratios within one run count: the machine may be busy. Each figure is the least processor time of several after a first run that compiles, or the least time of several turns.
 """
 
 from __future__ import annotations
 
+import contextlib
 import sys
 import time
 from collections.abc import Callable, Iterator
+from functools import partial
 from typing import Any
 
 import numpy as np
 
 import oldlight as ol
+from turns import best
 
 
 def best_of(work: Callable[[], Any], repeat: int = 3) -> tuple[float, Any]:
@@ -77,8 +80,9 @@ def links(quick: bool) -> Iterator[dict[str, Any]]:
         yield _row(f"plant, constant:3+loss:0.2, tolerance {tolerance:g}", spent, found)
 
 
-def products(nodes: int, mdp: ol.TabularMDP) -> float:
-    """Seconds of so many products b·P, one law with all actions each, in a bare compiled loop."""
+def products(nodes: int, mdp: ol.TabularMDP) -> list[Callable[[], float]]:
+    """So many products b·P, one law with all actions each, in a bare compiled loop: with its arrays in several places, since where they happen to lie makes this loop
+    up to three times slower."""
     import numba as nb
 
     @nb.njit(fastmath=True)
@@ -95,58 +99,52 @@ def products(nodes: int, mdp: ol.TabularMDP) -> float:
 
     P = mdp.transitions[0].reshape(mdp.n_states, -1)
     laws = np.random.default_rng(0).dirichlet(np.ones(mdp.n_states), size=nodes)
-    kept, found = [], []
-    for _ in range(
-        8
-    ):  # where its arrays happen to lie makes this loop up to three times slower: the best of several places
-        kept.append((laws.copy(), P.copy(), np.zeros(P.shape[1] + 8 * len(kept))[: P.shape[1]]))
-        found.append(best_of(lambda: loop(*kept[-1]), 25)[0])
-    return min(found)
+    places = [(laws.copy(), P.copy(), np.zeros(P.shape[1] + 8 * k)[: P.shape[1]]) for k in range(8)]
+    return [lambda arrays=arrays: loop(*arrays) for arrays in places]
 
 
 def loss_nodes(quick: bool) -> Iterator[dict[str, Any]]:
     """Loss alone on the dense random process (S = 20, A = 5, H = 10), exact. theirs: as many products of a law with P (20 × 100), all
-    actions at once, as the search opens nodes (laws, and corners of every time), in a bare compiled loop (goal: at most twice that). search: of our time, the one compiled
-    call that finds the values and the sequences of actions; the rest is Python: arrays, checks, a solution and its certificate."""
+    actions at once, as the search opens nodes (laws, and corners of every time), in a bare compiled loop (goal: at most twice that), in turn with ours. search: of our time, the
+    one compiled call that finds the values and the sequences of actions; the rest is Python: arrays, checks, a solution and its certificate."""
     from oldlight.kernels import corners
 
     mdp = dense_instance()
     for text in ("loss:0.5", "loss:0.95"):
         problem = ol.ImpairedMDP(mdp, text)
-        spent, found = best_of(lambda p=problem: ol.solve(p, progress=False), 10 if quick else 100)
-        searched = shortest_call(
-            corners, "settle_all", lambda p=problem: ol.solve(p, progress=False), 10 if quick else 100
-        )
-        nodes = found.work.information_states - mdp.n_states  # the states after the last step are not opened
-        bare = products(nodes, mdp)
+        plan = partial(ol.solve, problem, progress=False)
+        nodes = plan().work.information_states - mdp.n_states  # the states after the last step are not opened
+        with timed_calls(corners, "settle_all") as spent:
+            t = best(1 if quick else 4, ours=plan, **{f"place {k}": do for k, do in enumerate(products(nodes, mdp))})
+        ours, searched = t.pop("ours"), min(spent)
+        bare = min(t.values())
         yield {
             "what": f"{text}, {nodes:,} nodes",
-            "ours": spent,
+            "ours": ours,
             "search": searched,
             "theirs": bare,
             "search / theirs": f"{searched / bare:.2f}×",
-            "ratio": spent / bare,
+            "ratio": ours / bare,
         }
 
 
-def shortest_call(module: Any, name: str, work: Callable[[], Any], times: int) -> float:
-    """The least processor time that one call of a compiled function takes while `work` is done."""
+@contextlib.contextmanager
+def timed_calls(module: Any, name: str) -> Iterator[list[float]]:
+    """The seconds of each call of a compiled function, meanwhile."""
     kernel, spent = getattr(module, name), []
 
     def timed(*args: Any) -> Any:
-        began = time.process_time()
+        began = time.perf_counter()
         try:
             return kernel(*args)
         finally:
-            spent.append(time.process_time() - began)
+            spent.append(time.perf_counter() - began)
 
     setattr(module, name, timed)
     try:
-        for _ in range(times):
-            work()
+        yield spent
     finally:
         setattr(module, name, kernel)
-    return min(spent)
 
 
 def _row(what: str, spent: float, found: ol.Solution) -> dict[str, Any]:

@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 import pytest
 
+from oldlight.arrays import aligned_zeros
 from oldlight.kernels import products
 
 
@@ -62,6 +63,20 @@ def test_mean_of_rows(kernels: Any, wide: int, n: int) -> None:
         abs(found[:wide] - (weights * rows).sum(axis=0)) <= 2 * n * 2.0**-53 * (weights * abs(rows)).sum(axis=0)
     ).all()
     assert np.isnan(found[wide])
+
+
+def test_rooms_begin_with_a_line_of_the_cache(kernels: Any) -> None:
+    kept = []  # of many sizes at once, so that not all of them begin there by chance
+    for n in range(1, 60):
+        kept += [kernels.aligned_room(n), aligned_zeros(n, 8), aligned_zeros(1, n)]
+        assert [x.size for x in kept[-3:]] == [n, 8 * n, n]
+        kept[-3][:] = 1.0
+        assert not kept[-2].any()
+        assert not kept[-1].any()
+    assert {x.ctypes.data % 64 for x in kept} == {0}
+    columns = kernels.room_for_columns(20, 5, 1000)
+    assert columns.ctypes.data % 64 == 0
+    assert columns.size <= kernels.PACKED
 
 
 _known: dict[tuple[str, str], Any] = {}

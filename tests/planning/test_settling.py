@@ -209,16 +209,17 @@ def test_links_with_several_blackouts_have_no_table_of_sequences() -> None:
         assert search.corner_sequences.size == 0
 
 
-@pytest.mark.parametrize("room", [10**9, 4 * 8 * 21 * 40 * 3 * 5, 4 * 8 * 21 * 40 * 3 * 5 - 1, 1])
+@pytest.mark.parametrize("room", [10**9, 4 * 8 * 21 * 40 * 16, 4 * 8 * 21 * 40 * 16 - 1, 1])
 def test_the_table_of_outlooks_is_part_of_the_room(room: int) -> None:
-    """H + 1 times S corners, 3 actions, of each what is earned from below and above and three sums: a quarter of the room, or none of it."""
+    """H + 1 times S corners, 3 actions, of each what is earned from below and above and three sums, in whole lines of eight numbers: a quarter of the room,
+    or none of it."""
     rng = np.random.default_rng(0)
     mdp = ol.TabularMDP(rng.dirichlet(np.ones(40), size=(40, 3)), rng.random((40, 3)), horizon=20)
     plan = LinkPlan(mdp, ol.Loss(rate=0.1).automaton(20))
     tables = AgeTables(plan.plant, plan._layers(0), True, True)
     search = SettledSearch(tables, room, forgets=True)
     table = search._settled.ahead.nbytes
-    assert table == (8 * 21 * 40 * 3 * 5 if room >= 4 * 8 * 21 * 40 * 3 * 5 else 0)
+    assert table == (8 * 21 * 40 * 16 if room >= 4 * 8 * 21 * 40 * 16 else 0)
     if room == 10**9:
         assert search.max_bytes + table == room
         assert table < search.bytes

@@ -9,7 +9,8 @@ import pytest
 
 import oldlight as ol
 from oldlight.kernels import independent_links
-from oldlight.simulation.world import World
+from oldlight.random_streams import stream
+from oldlight.simulation.world import CHUNK, World
 
 EPISODES = 4_096 + 300  # a whole chunk and a part of one, which ends within a tile
 SPARSE = ol.instances.sensing_chain(0.8, n_states=4, horizon=6)  # two successors
@@ -99,3 +100,38 @@ def test_a_law_that_looks_at_the_process_is_played_by_the_general_loop() -> None
     problem = ol.ImpairedMDP(dense(), ol.StochasticDelay(law))
     world = World(problem)
     assert world._loop_of(world.player(ol.solve(problem).policy)) is None
+
+
+class Twice(ol.Loss):
+    """Losses with a draw of their own: what the first of two streams of numbers says."""
+
+    def lost(self, rng: np.random.Generator, horizon: int, n: int) -> Any:
+        return rng.random((2, horizon, n))[0] >= 0.5
+
+
+@pytest.mark.parametrize("H", [1, 4])
+@pytest.mark.parametrize(
+    "channel",
+    [
+        ol.Loss(seen=0.5),
+        ol.Loss(seen=[0.9, 0.1, 0.5, 1.0]),
+        ol.BurstyLoss(0.2, 0.5),
+        ol.Lossy(ol.BernoulliDelay(0.5, steps=2), seen=0.3),
+        Twice(seen=0.5),
+    ],
+    ids=repr,
+)
+def test_losses_are_those_that_the_channel_draws(channel: Any, H: int) -> None:
+    """Independent losses are drawn into memory that is there; the numbers, and what they mean, are the channel's own."""
+    if H == 1 and isinstance(channel, ol.Loss) and np.ndim(channel.seen) > 0:
+        channel = ol.Loss(seen=[0.9])
+    problem = ol.ImpairedMDP(ol.instances.sensing_chain(0.8, n_states=4, horizon=H), channel)
+    world = World(problem)
+    drawn = world.draw(5, 2)
+    rng = stream(5, 2, 1)
+    if world.draws_link:
+        np.testing.assert_array_equal(drawn.link, rng.random(drawn.link.shape))
+    expected = channel.loss.lost(rng, H, CHUNK)
+    np.testing.assert_array_equal(drawn.lost[:H], expected)
+    assert expected.any()
+    assert not expected.all()

@@ -14,7 +14,7 @@ from sums that were made before, for a tile of w that stays in cache (`_best_of_
 import numpy as np
 
 from oldlight.kernels.cache import borrowing, compiled
-from oldlight.kernels.products import COLUMNS, ROWS, pack, room_for_columns, rows_of_tile, tile_of_sums
+from oldlight.kernels.products import COLUMNS, ROWS, aligned_room, pack, room_for_columns, rows_of_tile, tile_of_sums
 
 _inner = borrowing(fastmath={"contract"})
 
@@ -258,8 +258,9 @@ def best_of_many(lists, matrix, reward, theta, v_next, value, action, part):
     s_from, s_to, w_from, w_to = part
     S, choices, _ = v_next.shape
     if len(matrix) > 0:
-        columns, sums = room_for_columns(S, choices, w_to - w_from), np.empty((choices, ROWS * COLUMNS))
-        scratch = (columns, sums, np.empty(ROWS * COLUMNS), np.empty(ROWS * COLUMNS, np.int64))
+        columns, sums = room_for_columns(S, choices, w_to - w_from), aligned_room(choices * ROWS * COLUMNS)
+        best, arg = aligned_room(ROWS * COLUMNS), np.empty(ROWS * COLUMNS, np.int64)
+        scratch = (columns, sums.reshape(choices, ROWS * COLUMNS), best, arg)
         flat = value.reshape(value.size), action.reshape(action.size)
         _best_of_products(matrix, reward, theta, v_next, part, scratch, *flat)
         return

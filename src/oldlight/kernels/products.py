@@ -35,6 +35,7 @@ LANES = _lanes()
 VECTORS = 3  # with ROWS rows: 12 sums, 3 vectors of columns and one number of the matrix are the 16 registers of AVX2
 ROWS, COLUMNS = 4, VECTORS * LANES
 MOST = 12  # vectors of a mean that are summed at once
+LINE = 8  # numbers in a line of the cache
 PACKED = (
     2**14
 )  # numbers of the next time that are packed at once: a row of them is read as one piece, and they stay in cache
@@ -160,9 +161,18 @@ def mean_of_rows(matrix, first, step, law, support, n, out):
 
 
 @compiled
+def aligned_room(n):
+    """n numbers that begin with a line of the cache. A vector of eight is else read from two lines each time: a plan takes half as long again."""
+    room = np.empty(n + LINE)
+    first = -(np.int64(room.ctypes.data) // room.itemsize) % LINE
+    return room[first : first + n]
+
+
+@compiled
 def room_for_columns(S, choices, n):
     """Scratch for `pack`, [panel, a, k·COLUMNS + j]: no more panels than n columns have or `PACKED` numbers hold."""
-    return np.empty((max(1, min(-(-n // COLUMNS), PACKED // max(S * choices * COLUMNS, 1))), choices, S * COLUMNS))
+    panels = max(1, min(-(-n // COLUMNS), PACKED // max(S * choices * COLUMNS, 1)))
+    return aligned_room(panels * choices * S * COLUMNS).reshape(panels, choices, S * COLUMNS)
 
 
 @borrowing

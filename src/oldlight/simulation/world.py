@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from oldlight.arrays import Floats, Ints
+from oldlight.model.channels.losses import LossChannel
 from oldlight.model.channels.pmfs import running_sums
 from oldlight.model.information import Information, Layout
 from oldlight.model.policies import (
@@ -79,6 +80,7 @@ class Room:
         H, steps = world.problem.horizon, world.problem.warmup + world.problem.horizon
         self.state, self.action, self.link = np.empty((steps, CHUNK)), np.empty((steps, CHUNK)), np.zeros((H, CHUNK))
         self.whole, self.agent = np.empty((3, steps, CHUNK), dtype=np.int32), np.empty((5, CHUNK), dtype=np.int64)
+        self.loss, self.lost = np.empty((H, CHUNK)), np.empty((H, CHUNK), dtype=np.bool_)
 
 
 _GIVEN = 4
@@ -102,6 +104,7 @@ class World:
         self.late = problem.warmup or late  # a law ends at the horizon, a warm start may be longer
         self.draws_link = law.constant is None or (problem.loss is not None and len(first) > 1)
         self.layout = None if problem.arrival_probability is not None else Layout.of(problem)
+        self._arrival_probabilities = None if problem.loss is None else _drawn_here(problem.loss, H)
         with np.errstate(over="ignore"):  # codes of queues too long for a table are never used
             powers = np.cumprod(np.append(1, np.full(problem.warmup + H, A)), dtype=np.int64)
         self.arrays = kernels.World(
@@ -157,7 +160,10 @@ class World:
                 link = room.link
                 link_rng.random(out=link if problem.loss is not None else link[: problem.law.uncertain_steps])
         if problem.loss is not None:
-            lost = problem.loss.lost(link_rng, H, CHUNK)
+            if self._arrival_probabilities is None:
+                lost = problem.loss.lost(link_rng, H, CHUNK)
+            else:  # the same, in memory that is there
+                lost = np.greater_equal(link_rng.random(out=room.loss), self._arrival_probabilities, out=room.lost)
             if H == 1:  # one row means that nothing is lost: two say which
                 lost = np.concatenate([lost, lost])
         asks = player is None or player.mode in (self.kernels.PROBABILITIES, self.kernels.GIVEN)
@@ -236,6 +242,15 @@ class World:
                 cumulative = known[info] = running_sums(probabilities_at(self.problem, policy, info)).tolist()
             chosen[e] = bisect_right(cumulative, x)
         return chosen
+
+
+def _drawn_here(loss: LossChannel, horizon: int) -> Floats | None:
+    """λ_h of independent losses that `LossChannel.lost` would draw, axes (h, 1), or (1, 1) where they are the same; None for others."""
+    modes = loss.modes(horizon)
+    if modes is None or len(modes.first) > 1 or type(loss).lost is not LossChannel.lost:
+        return None
+    seen = loss.arrival_probabilities(horizon)
+    return seen[:1, None] if (seen == seen[0]).all() else seen[:, None]
 
 
 def _flat(table: NDArray[Any], n_actions: int | None = None) -> NDArray[Any]:

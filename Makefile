@@ -20,7 +20,7 @@ MINIMUM_TESTS ?= -m 'not slow' tests/model tests/planning tests/simulation tests
 .PHONY: demo test test-thorough test-deep coverage lint docs docs-serve katex wheel fuzz notebooks test-minimum check check-all bench bench-compare clean
 
 demo: $(VENV)/.studies  # compiled first, each loop once and on all cores: the study's workers would each compile them all
-	$(BIN)/oldlight compile delay loss delayed-ucbvi simulation posterior-sampling augmented-ucbvi augmented-q-learning loss-learners
+	$(BIN)/oldlight compile delay loss delayed-ucbvi simulation posterior-sampling augmented-ucbvi augmented-q-learning memoryless loss-learners
 	$(BIN)/oldlight paper --quick --out out/paper
 
 test: $(VENV)/.dev  # compiled first, each loop once: the test processes would compile them side by side

@@ -47,8 +47,12 @@ for mdp in (chain, dense):
         if channel == "constant:2":
             for learner in (learners.DelayedUCBVI(), learners.DelayedUCBVI(planning="doubling", law="estimated", rewards="estimated"),
                             learners.AugmentedUCBVI(bonus="bernstein"), learners.AugmentedQLearning(), learners.PosteriorSampling(),
-                            learners.default(), learners.LinkLearner(optimism="prior", rewards="estimated")):
+                            learners.default(), learners.LinkLearner(optimism="prior", rewards="estimated"),
+                            learners.MemorylessUCBVI(), learners.MemorylessQLearning(aligned=True)):
                 ol.learn(problem, learner, 3, best=plan.value, progress=False)
+        if channel == "loss:0.3":
+            for learner in (learners.LossUCBVI(), learners.OptimisticPlanning(), learners.PosteriorSampling(), learners.MemorylessUCBVI(aligned=True)):
+                ol.learn(problem, learner, 3, best=plan.value, every=3, progress=False)
 after = signatures()
 never = sorted(name for name, n in before.items() if n == 0)
 print(json.dumps([never, {name: [before[name], n] for name, n in after.items() if n > before[name]}]))
@@ -72,7 +76,11 @@ ENTRIES = {  # called from Python (what only loops call is not loaded by itself)
     "link_learner.due",
     "link_learner.prepare",
     "link_learner.process",
-    "loss_ucbvi.plan",
+    "loss_ucbvi.block",
+    "memoryless.block",
+    "memoryless.decide",
+    "memoryless.plan",
+    "optimistic_planning.block",
     "batch_simulator.step",
 }
 

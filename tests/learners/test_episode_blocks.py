@@ -223,7 +223,7 @@ def test_who_plays_blocks() -> None:
     shown = played(DelayedUCBVI())
     shown.see = lambda episode: None
     assert not plays_blocks(shown)
-    assert not plays_blocks(played(ol.learners.UniformRandom()))
+    assert plays_blocks(played(ol.learners.UniformRandom()))
 
     class Passes:  # a learner around another
         def __init__(self, learner: Any) -> None:

@@ -91,9 +91,15 @@ def _learn(name: str, channel: str = "constant:1", **options: Any) -> None:
 
 
 def _loss_learners() -> None:
-    """Algorithm 2 with bonuses, and posterior sampling, where observations are lost."""
-    for name in ("LossUCBVI", "PosteriorSampling"):
+    """Algorithms 2 and 3, and posterior sampling, where observations are lost."""
+    for name in ("LossUCBVI", "OptimisticPlanning", "PosteriorSampling"):
         _learn(name, "loss:0.5")
+
+
+def _memoryless() -> None:
+    """The baselines that act on the newest observation."""
+    for name in ("MemorylessUCBVI", "MemorylessQLearning", "UniformRandom"):
+        _learn(name)
 
 
 def _one_by_one() -> None:
@@ -142,6 +148,7 @@ PARTS: dict[str, Callable[[], None]] = {
     "augmented-ucbvi": partial(_learn, "AugmentedUCBVI"),
     "augmented-q-learning": partial(_learn, "AugmentedQLearning"),
     "posterior-sampling": partial(_learn, "PosteriorSampling"),
+    "memoryless": _memoryless,
     "link-learner": _link_learner,
     "loss-learners": _loss_learners,
     "environments": _environments,

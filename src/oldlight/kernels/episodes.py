@@ -12,7 +12,7 @@ import numpy as np
 
 from oldlight.kernels.cache import borrowing, compiled
 
-TABLE, PROBABILITIES, BLACKOUT, MARKOV, GIVEN = 0, 1, 2, 3, 4
+TABLE, PROBABILITIES, BLACKOUT, MARKOV, GIVEN, NEWEST = range(6)
 TILE = 256  # episodes at a time: what they need of a step stays in the nearest cache
 
 
@@ -32,8 +32,8 @@ class World(NamedTuple):
 
 
 class Rule(NamedTuple):
-    """A policy: a flat table by place (TABLE, MARKOV), probabilities[place, a] (PROBABILITIES), sequences one behind the other (BLACKOUT, which
-    `kernels.independent_links` plays); GIVEN: actions are there already."""
+    """A policy: a flat table by place (TABLE, MARKOV), or by time and newest visible state, S for none (NEWEST); probabilities[place, a] (PROBABILITIES); sequences one
+    behind the other (BLACKOUT, which `kernels.independent_links` plays); GIVEN: actions are there already."""
 
     table: np.ndarray
     probabilities: np.ndarray
@@ -212,6 +212,9 @@ def play_within(mode, h_from, h_to, world, rule, draws, played):
                 a = _chosen(mode, np.uintp(where), table, probabilities, u_action, e)
             elif mode == MARKOV:
                 a = np.int64(table[h * S + s])
+            elif mode == NEWEST:
+                seen_state = np.int64(seen_states[np.uintp(max(t + warmup, 0) * n + low + e)])
+                a = np.int64(table[h * (S + 1) + (S if nothing else seen_state)])
             else:
                 a = np.int64(acts[e])
             acts[e] = a

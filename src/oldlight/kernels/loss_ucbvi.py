@@ -13,13 +13,17 @@ entered by an observation (`corner[h, s]`) or by a loss (`child[node, a]`); −1
     top[h + 1]          the largest value of step h; h = −1 is node 0
     shown[h]            episodes in which s_h was seen
     sizes               nodes and entries in use
+
+A block of episodes comes back to Python where an episode could need more nodes or entries than there is room for.
 """
 
 from typing import Any, NamedTuple
 
 import numpy as np
 
-from oldlight.kernels.cache import compiled
+from oldlight.kernels.cache import borrowing, compiled
+from oldlight.kernels.episode_blocks import draws_of, keep_policy
+from oldlight.kernels.independent_links import play_blackouts
 
 STEP, STATE, PARENT, ACTION, NEXT = 0, 1, 2, 3, 4
 TIE = 1e-12
@@ -178,3 +182,47 @@ def plan(tree, rules, everything, path, key, draws, sequences):
                 sequences[row, s, 0, j] = a
                 if i >= 0:
                     i = child[i, a]
+
+
+@borrowing
+def take_up(sequences, table):
+    """table = sequences, one behind the other; returns: has it changed?"""
+    changed = False
+    for i in range(len(table)):
+        changed = changed or table[i] != sequences[i]
+        table[i] = sequences[i]
+    return changed
+
+
+@borrowing
+def show(lost, played, states, actions):
+    """The states of one episode that were seen, −1 for the others, and its actions."""
+    for h in range(len(states)):
+        states[h] = -1 if lost[h, 0] else played.states[h, 0]
+        actions[h] = played.actions[h, 0]
+
+
+@compiled
+def block(world, rule, played, learnt, changed, rng, block, e):
+    """A block of episodes, from its episode e on; learnt = (tree, rules, everything, draws, sequences), changed: has the policy since the last one that was kept?
+    Returns that, and the first episode that was not played: there is no room for its nodes, or the block is done."""
+    tree, rules, everything, draws, sequences = learnt
+    H, _, A = rules.rewards.shape
+    states, actions, path = np.empty(H, np.int64), np.empty(H, np.int64), np.empty(H, np.int64)
+    first = e
+    while e < len(block.returns) and tree.sizes[0] + H <= len(tree.nodes) and tree.sizes[1] + H <= len(tree.entries):
+        changed = keep_policy(block, e, rule.table, changed)
+        uniform = draws_of(block, e)
+        played.returns[0] = 0.0
+        play_blackouts(world, rule, uniform, played)
+        block.returns[e], block.starts[e] = played.returns[0], played.states[0, 0]
+        show(uniform.lost, played, states, actions)
+        count_episode(states, actions, tree, path)
+        key = rng.integers(0, 2**62)
+        draws[:] = rng.integers(0, A, size=draws.shape)
+        now = Rules(rules.episodes + e - first + 1, rules.c, rules.iota, rules.rewards)
+        plan(tree, now, everything, path, key, draws, sequences)
+        changed = take_up(sequences.reshape(-1), rule.table) or changed
+        block.estimates[e] = tree.value[0]
+        e += 1
+    return changed, e

@@ -40,18 +40,22 @@ action is drawn uniformly, anew after each episode, one draw for each (t, s_t, n
 
 from __future__ import annotations
 
-from typing import Any, Literal
+from typing import TYPE_CHECKING, Any, Literal, cast
 
 import numpy as np
 from numpy.typing import NDArray
 
 from oldlight import checks
-from oldlight.arrays import Floats, Ints
+from oldlight.arrays import Floats, Ints, action_type
 from oldlight.learners.base import Learner, Setting
+from oldlight.learners.episode_blocks import EpisodeBlock, episodes_that_fit, played_block, room_for
 from oldlight.learners.optimistic_planning import left_to_earn, lost_and_never_late
 from oldlight.model.episode import Episode
 from oldlight.model.information import Information
 from oldlight.model.policies import BlackoutPolicy
+
+if TYPE_CHECKING:
+    from oldlight.simulation import Draws, World
 
 THEORY = 1.0  # the c that is proved
 DEFAULT = 0.01  # the c that learns
@@ -117,7 +121,8 @@ class LossUCBVI(Learner):
         self.sequences: Ints = np.zeros((H + 1, S, 1, H), dtype=np.int64)
         self.draws: Ints = rng.integers(A, size=self.sequences.shape)
         self.sequences[:] = self.draws
-        self._policy = BlackoutPolicy(self.sequences.copy(), A, 0, self.act)
+        self._policy = self._as_policy()
+        self.episodes_per_block = episodes_that_fit(self.sequences.size, action_type(A))
 
     @property
     def estimate(self) -> float:  # type: ignore[override]
@@ -142,7 +147,29 @@ class LossUCBVI(Learner):
         self.draws = self.rng.integers(self.setting.n_actions, size=self.draws.shape)
         kernels.plan(tree, rules, self.replan == "full", path, key, self.draws, self.sequences)
         if not np.array_equal(self.sequences, self._policy.sequences):
-            self._policy = BlackoutPolicy(self.sequences.copy(), self.setting.n_actions, 0, self.act)
+            self._policy = self._as_policy()
+
+    def play_block(self, world: World, draws: Draws, first: int, wanted: NDArray[np.bool_]) -> EpisodeBlock:
+        from oldlight.kernels import loss_ucbvi as kernels
+
+        A, shape, before = self.setting.n_actions, self.sequences.shape, self._policy
+        rule = world.player(before).rule()
+        rule = rule._replace(table=rule.table.copy())  # it changes with the plan, the policy does not
+        block = room_for(draws, first, wanted, rule.table.size, rule.table.dtype)
+        played, changed, e, was = world.played(1), False, 0, self.episodes
+        while e < len(wanted):
+            self._make_room(self.setting.horizon)
+            changed, e = kernels.block(  # nothing here holds the arrays: they go one by one where longer ones take their place
+                world.arrays, rule, played, (*self._arrays(), self.replan == "full", self.draws, self.sequences), changed, self.rng, block, e
+            )  # fmt: skip
+            self.episodes = was + e
+        found = played_block(block, lambda row: BlackoutPolicy.trusted(row.reshape(shape), A, 0, None), before)
+        if changed:
+            self._policy = self._as_policy()
+        elif found.policies:
+            self._policy = cast(BlackoutPolicy, found.policies[-1])
+            self._policy.elsewhere = self.act
+        return found
 
     def _arrays(self) -> tuple[Any, Any]:
         """The tree and the rules, as the kernels read them."""
@@ -156,6 +183,11 @@ class LossUCBVI(Learner):
 
     def policy(self) -> BlackoutPolicy:
         return self._policy
+
+    def _as_policy(self) -> BlackoutPolicy:
+        """The sequences now, in as few bytes as an action needs: several of these are held at once."""
+        A = self.setting.n_actions
+        return BlackoutPolicy(self.sequences.astype(action_type(A)), A, 0, self.act)
 
     def act(self, info: Information) -> int:
         i = self.node(info)
@@ -207,7 +239,7 @@ class LossUCBVI(Learner):
         self.episodes = int(state["episodes"])
         if not len(self.entries):
             self.entries = np.full((FIRST, 3), -1, dtype=np.int64)
-        self._policy = BlackoutPolicy(self.sequences.copy(), self.setting.n_actions, 0, self.act)
+        self._policy = self._as_policy()
 
 
 def _longer(old: NDArray[Any], rows: int, unused: int) -> NDArray[Any]:

@@ -44,7 +44,7 @@ without `aligned`.
 from __future__ import annotations
 
 from functools import partial
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -53,17 +53,21 @@ from oldlight import checks
 from oldlight.arrays import Floats, Ints, action_type
 from oldlight.learners.base import Learner, Setting
 from oldlight.learners.delayed_ucbvi import rewards_in_unit_interval
+from oldlight.learners.episode_blocks import EpisodeBlock, episodes_that_fit, played_block, room_for
 from oldlight.model.episode import Episode
 from oldlight.model.information import Information
 from oldlight.model.policies import FunctionPolicy, Policy, TablePolicy
 
-TIE = 1e-12
+if TYPE_CHECKING:
+    from oldlight.simulation import Draws, World
 
 
 class _Memoryless(Learner):
-    """What both share: the newest visible states of an episode, and a policy of (h, o)."""
+    """What both share: the cells, and a policy of (h, o). The recursions are those of `oldlight.kernels.memoryless`."""
 
     estimate: float
+    _policy: Policy | None = None  # made when it is asked for
+    _kind: int  # as there
     _kept: tuple[str, ...] = ()  # the arrays of a checkpoint
 
     def __init__(self, c: float, aligned: bool, pooled: bool) -> None:
@@ -78,7 +82,6 @@ class _Memoryless(Learner):
             raise ValueError(f"{name}: pooled=True needs transitions that do not change from step to step")
         self.setting, self.rng = setting, rng
         H, S, A = setting.horizon, setting.n_states, setting.n_actions
-        self.times = np.arange(H)
         sees_all = setting.arrival_probability is None and setting.law.constant == 0 and setting.warmup == 0
         self.pays_known = sees_all or self.aligned  # is the reward of a cell known?
         most = np.append(np.cumsum(setting.rewards.max(axis=(1, 2))[::-1])[::-1], 0.0)
@@ -93,90 +96,102 @@ class _Memoryless(Learner):
                     self.place[here] = h * (S + 1) + np.repeat(np.arange(S), A**block.m)
                 if layout.root[h] >= 0:
                     self.place[layout.root[h] : layout.root[h] + A**h] = h * (S + 1) + S
+        T = 1 if self.pooled else H
         self.q = np.broadcast_to(most[:H, None, None], (H, S + 1, A)).copy()
+        self.greedy = np.zeros((H, S + 1), dtype=action_type(A))
+        self.visits = np.zeros((T, S + 1, A), dtype=np.int64)  # N_h(x, a)
+        self.number, self.paid = np.zeros((0, 0, 0, 0)), np.zeros((0, 0, 0))
+        self.paid_times = np.zeros((0, 0, 0), dtype=np.int64)
+        self.episodes_per_block = episodes_that_fit(self.greedy.size, self.greedy.dtype)
         self._begin()
         self._decide()
 
     def _begin(self) -> None:
         """The tables of the learner itself; each subclass has its own."""
+        raise NotImplementedError
+
+    def _arrays(self) -> tuple[Any, Any]:
+        """What is known beforehand and what is learnt, as `oldlight.kernels.memoryless` reads them."""
+        from oldlight.kernels import memoryless as kernels
+
+        setting = self.setting
+        seen = setting.arrival_probability
+        arrives = 1.0 if setting.warmup else float(setting.law.first[0]) * (1.0 if seen is None else float(seen[0]))
+        rules = kernels.Rules(
+            self._kind, self.aligned, self.pooled, self.pays_known, setting.warmup, arrives, float(self.c), float(setting.log_term),
+            np.ascontiguousarray(setting.rewards), self.remaining, np.array(setting.initial),
+            np.array(setting.pending[: setting.horizon], dtype=np.int64),
+        )  # fmt: skip
+        return rules, kernels.Cells(self.q, self.greedy, self.visits, self.number, self.paid, self.paid_times)
 
     # -- acting ----------------------------------------------------------------------------------------------------
 
     def policy(self) -> Policy:
+        if self._policy is None:
+            self._policy = self._as_policy(self.greedy)
         return self._policy
 
     def act(self, info: Information) -> int:
         return _choose(self.greedy, info)
 
-    def _decide(self) -> None:
-        """The greedy policy of min(M, Q), ties at random."""
-        q = np.minimum(self.q, self.remaining[:-1, None, None])
-        ties = q >= q.max(axis=2, keepdims=True) - TIE
-        lots = self.rng.random(ties.shape)
-        self.greedy = np.where(ties, lots, -1.0).argmax(axis=2).astype(action_type(self.setting.n_actions))
-        for h, a in enumerate(self.setting.pending[: self.setting.horizon]):
-            self.greedy[h] = a
-        self._publish()
-
-    def _publish(self) -> None:
+    def _as_policy(self, greedy: NDArray[Any]) -> Policy:
+        """The policy of a table [h, o], which may change afterwards."""
         setting = self.setting
         if setting.layout is not None and self.place is not None:
-            self._policy: Policy = TablePolicy.trusted(setting.layout, self.greedy.reshape(-1)[self.place])
-        else:
-            self._policy = FunctionPolicy(partial(_choose, self.greedy), setting.n_actions)
+            return TablePolicy.trusted(setting.layout, greedy.reshape(-1)[self.place])
+        mine = greedy.reshape(setting.horizon, -1).copy()
+        return FunctionPolicy(partial(_choose, mine), setting.n_actions)
 
-    def _value(self, h: int) -> Floats:
-        """V_h(o)."""
-        if h == self.setting.horizon:
-            return np.zeros(self.setting.n_states + 1)
-        row = self.q[h]
-        if h < len(self.setting.pending):
-            return np.asarray(np.minimum(row[:, self.setting.pending[h]], self.remaining[h]))
-        return np.asarray(np.minimum(row.max(axis=1), self.remaining[h]))
+    def _decide(self) -> None:
+        """The greedy policy of min(M, Q), ties at random."""
+        from oldlight.kernels import memoryless as kernels
 
-    def _start_value(self) -> float:
-        """V_0 in expectation over o_0."""
-        setting = self.setting
-        first = self._value(0)
-        if setting.warmup:
-            return float(first[:-1].mean())
-        arrives = float(setting.law.first[0]) * (
-            1.0 if setting.arrival_probability is None else float(setting.arrival_probability[0])
-        )
-        return arrives * float(setting.initial @ first[:-1]) + (1.0 - arrives) * float(first[-1])
+        rules, cells = self._arrays()
+        if kernels.decide(cells, rules, self.rng):
+            self._policy = None
 
-    # -- what an episode shows -------------------------------------------------------------------------------------
+    # -- learning --------------------------------------------------------------------------------------------------
 
-    def _read(self, episode: Episode) -> tuple[Ints, Ints, Ints]:
-        """(x_h, a_h, s_h) for h = 0..H−1: the cell to learn on, the action, and the state; −1 if it was lost. Steps
-        before 0 come first if they can be used: they are transitions of step 0."""
-        warmup = episode.warmup
-        if self.aligned and self.pooled:
-            return episode.states, episode.actions, episode.states
-        actions, states = episode.actions[warmup:], episode.states[warmup:]
-        if self.aligned:
-            return states, actions, states
-        known = (episode.arrivals >= 0) & (episode.arrivals <= self.times[:, None])  # [h, step]
-        last = known.shape[1] - 1 - known[:, ::-1].argmax(axis=1)
-        return np.where(known.any(axis=1), episode.states[last], self.setting.n_states), actions, states
+    def see(self, episode: Episode) -> None:
+        from oldlight.kernels import memoryless as kernels
+        from oldlight.kernels.counts import Episode as Revealed
 
-    def _blind(self, h: int) -> None:
-        """Q_h(∅, ·) of somebody who learns from the states."""
-        if self.aligned:
-            self.q[h, -1] = self.setting.initial @ self.q[h, :-1]
+        rules, cells = self._arrays()
+        shown = Revealed(episode.states, episode.actions, episode.arrivals, episode.rewards)
+        self.estimate = kernels.learn(shown, rules, cells)
+        self._decide()
+
+    def play_block(self, world: World, draws: Draws, first: int, wanted: NDArray[np.bool_]) -> EpisodeBlock:
+        from oldlight.kernels import memoryless as kernels
+        from oldlight.kernels.episodes import Rule
+
+        H, before = self.setting.horizon, self.policy()
+        rules, cells = self._arrays()
+        block = room_for(draws, first, wanted, self.greedy.size, self.greedy.dtype)
+        no_place = np.zeros((1, 1, 1), dtype=np.int64), np.zeros(H, dtype=np.int64)
+        rule = Rule(self.greedy.reshape(-1), np.zeros((0, 0)), *no_place, rules.pending)
+        self.estimate, changed = kernels.block(world.arrays, rule, world.played(1), rules, cells, self.rng, block)
+        found = played_block(block, self._as_policy, before)
+        if changed:
+            self._policy = None
+        elif found.policies:
+            self._policy = found.policies[-1]
+        return found
 
     # -- checkpoints -----------------------------------------------------------------------------------------------
 
     def state(self) -> dict[str, Any]:
-        kept = {name: getattr(self, name) for name in ("q", "greedy", *self._kept)}
+        kept = {name: getattr(self, attribute) for name, attribute in self._saved().items()}
         return kept | {"estimate": np.array(self.estimate)}
 
     def restore(self, state: dict[str, Any]) -> None:
-        for name in ("q", *self._kept):
-            getattr(self, name)[...] = state[name]
-        self.greedy = np.array(state["greedy"])
-        self.estimate = float(state["estimate"])
-        self._publish()
+        for name, attribute in self._saved().items():
+            getattr(self, attribute)[...] = state[name]
+        self.estimate, self._policy = float(state["estimate"]), None
+
+    def _saved(self) -> dict[str, str]:
+        """Names in a checkpoint and the attributes they belong to; "seen" is an older name of the visits."""
+        return {"q": "q", "greedy": "greedy", "seen": "visits"} | {name: name for name in self._kept}
 
 
 def _choose(greedy: NDArray[Any], info: Information) -> int:
@@ -202,55 +217,21 @@ class MemorylessUCBVI(_Memoryless):
     MemorylessUCBVI(c=0.02, aligned=True, pooled=False)
     """
 
-    _kept = ("seen", "number", "paid", "paid_times")
+    _kind = 0
+    _kept = ("number", "paid", "paid_times")
 
     def __init__(self, c: float = 0.02, *, aligned: bool = False, pooled: bool = False) -> None:
         super().__init__(c, aligned, pooled)
 
     def _begin(self) -> None:
+        from oldlight.kernels import memoryless as kernels
+
         H, S, A = self.setting.horizon, self.setting.n_states, self.setting.n_actions
-        T = 1 if self.pooled else H
-        self.seen = np.zeros((T, S + 1, A), dtype=np.int64)  # N_h(x, a)
-        self.number = np.zeros((T, S + 1, A, S + 1))  # N_h(x, a, y)
+        self.number = np.zeros((*self.visits.shape, S + 1))  # N_h(x, a, y)
         self.paid = np.zeros((H, S + 1, A))  # the sum of the rewards that time h would have paid
-        self.paid_times = np.zeros((T, S + 1, A), dtype=np.int64)  # n_h(x, a)
-        self._plan()
-
-    def see(self, episode: Episode) -> None:
-        x, a, s = self._read(episode)
-        R = self.setting.rewards
-        row = np.zeros(len(x), dtype=np.int64) if self.pooled else self.times
-        h = np.flatnonzero((x[:-1] >= 0) & (x[1:] >= 0))
-        np.add.at(self.seen, (row[h], x[h], a[h]), 1)
-        np.add.at(self.number, (row[h], x[h], a[h], x[h + 1]), 1.0)
-        if not self.pays_known:
-            h = np.flatnonzero(s >= 0)
-            np.add.at(self.paid_times, (row[h], x[h], a[h]), 1)
-            if self.pooled:
-                np.add.at(self.paid.transpose(1, 2, 0), (x[h], a[h]), R[:, s[h], a[h]].T)
-            else:
-                self.paid[h, x[h], a[h]] += R[h, s[h], a[h]]
-        self._plan()
-        self._decide()
-
-    def _plan(self) -> None:
-        setting, c = self.setting, self.c
-        H, S, root = setting.horizon, setting.n_states, float(np.sqrt(setting.log_term))
-        for h in range(H - 1, -1, -1):
-            row = 0 if self.pooled else h
-            N, n, most = self.seen[row], self.paid_times[row], self.remaining[h]
-            if self.pays_known:
-                q, unknown = np.full(N.shape, most), np.zeros(N.shape, dtype=np.bool_)
-                q[:S] = setting.rewards[h]
-            else:
-                q, unknown = (self.paid[h] + c * root * np.sqrt(n)) / np.maximum(n, 1), n == 0
-            if h < H - 1:
-                ahead = self.number[row] @ self._value(h + 1)
-                q = q + (ahead + c * H * root * np.sqrt(N)) / np.maximum(N, 1)
-                unknown = unknown | (N == 0)
-            self.q[h] = np.where(unknown, most, np.minimum(q, most))
-            self._blind(h)
-        self.estimate = self._start_value()
+        self.paid_times = np.zeros_like(self.visits)  # n_h(x, a)
+        rules, cells = self._arrays()
+        self.estimate = kernels.plan(cells, rules)
 
 
 class MemorylessQLearning(_Memoryless):
@@ -273,41 +254,18 @@ class MemorylessQLearning(_Memoryless):
     20
     """
 
-    _kept = ("seen",)
+    _kind = 1
 
     def __init__(self, c: float = 0.01, *, aligned: bool = False, pooled: bool = False) -> None:
         super().__init__(c, aligned, pooled)
 
     def _begin(self) -> None:
-        H, S, A = self.setting.horizon, self.setting.n_states, self.setting.n_actions
-        self.seen = np.zeros((1 if self.pooled else H, S + 1, A), dtype=np.int64)  # N_h(x, a)
-        if self.pays_known:
-            self.q[H - 1, :S] = self.setting.rewards[H - 1]
-            self._blind(H - 1)
-        self.estimate = self._start_value()
+        from oldlight.kernels import memoryless as kernels
 
-    def see(self, episode: Episode) -> None:
-        x, a, s = self._read(episode)
-        H, R = self.setting.horizon, self.setting.rewards
-        scale = self.c * float(np.sqrt(H**3 * self.setting.log_term))
-        end = len(x) - 1  # the entry of step H−1: nothing is known of what followed it
-        steps = [i for i in range(end - 1, -1, -1) if s[i] >= 0 and x[i + 1] >= 0]
-        if not self.pays_known and s[end] >= 0:
-            steps.insert(0, end)
-        counts = {}
-        for i in steps:
-            row = 0 if self.pooled else i
-            self.seen[row, x[i], a[i]] += 1
-            counts[i] = int(self.seen[row, x[i], a[i]])
-        for h in range(H - 2 if self.pays_known else H - 1, -1, -1):
-            following = self._value(h + 1)
-            for i in steps if self.pooled else [h] * (h in counts):
-                if i == end and h < H - 1:
-                    continue
-                n = counts[i]
-                ahead = float(following[x[i + 1]]) if h < H - 1 else 0.0
-                target = float(R[h, s[i], a[i]]) + ahead + scale / np.sqrt(n)
-                self.q[h, x[i], a[i]] += (H + 1) / (H + n) * (target - self.q[h, x[i], a[i]])
-            self._blind(h)
-        self.estimate = self._start_value()
-        self._decide()
+        last = self.setting.horizon - 1
+        if self.pays_known:
+            self.q[last, :-1] = self.setting.rewards[last]
+            if self.aligned:
+                self.q[last, -1] = self.setting.initial @ self.q[last, :-1]
+        rules, cells = self._arrays()
+        self.estimate = kernels.start_value(cells, rules)

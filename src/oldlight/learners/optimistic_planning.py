@@ -47,25 +47,30 @@ one would run on a process of some size. The defaults, `DEFAULT`, were measured 
 nowhere else (docs/scripts/loss_learners.py --tune; docs/loss_learners.md has the figures): the largest constant whose
 regret, relative to the best constant's and averaged, is within 1.5 times the best. They carry no guarantee.
 
-Actions whose values agree to 1e-12, or to the planner's own rounding where that
-is coarser, are drawn from at random, for each information state that the plan reaches, once per plan.
+Actions whose values agree to 1e-12, or to the planner's own rounding where that is coarser, are drawn from at random, for each information state that the plan reaches,
+once per plan. Between two plans episodes are played and counted in one compiled call (`oldlight.kernels.optimistic_planning`); a plan is a search that Python leads.
 """
 
 from __future__ import annotations
 
-from typing import Any, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
+from numpy.typing import NDArray
 
 from oldlight import checks
-from oldlight.arrays import Floats, Ints
+from oldlight.arrays import Floats, Ints, action_type
 from oldlight.learners.base import Learner, Setting
 from oldlight.learners.delayed_ucbvi import rewards_in_unit_interval
+from oldlight.learners.episode_blocks import EpisodeBlock, episodes_that_fit, played_block, room_for
 from oldlight.learners.search_memory import search_room, setting_tables
 from oldlight.model.episode import Episode
 from oldlight.model.information import Information, advance
 from oldlight.model.policies import BlackoutPolicy
 from oldlight.planning.loss_search import LossSearch
+
+if TYPE_CHECKING:
+    from oldlight.simulation import Draws, World
 
 THEORY = 0.5**0.5  # the c that is proved
 DEFAULT = {"bonus": 0.005, "alternating": 0.1}  # the c that learns
@@ -146,16 +151,45 @@ class OptimisticPlanning(Learner):
         self.setting, self.rng = setting, rng
         H, S, A = setting.horizon, setting.n_states, setting.n_actions
         self.counts: Ints = np.zeros((1 if self.pooled else max(H - 1, 1), S, A, S), dtype=np.int64)
+        self.number: Ints = np.zeros(self.counts.shape[:3], dtype=np.int64)  # N_h(s, a), the sum of the counts over s2
         self.room = search_room(setting_tables(setting, self.pooled))
         self._policy: BlackoutPolicy | None = None
         self._plan()
+        self.episodes_per_block = episodes_that_fit(self.policy().sequences.size, action_type(A))
 
     def see(self, episode: Episode) -> None:
-        s = episode.states
-        both = np.flatnonzero((s[:-1] >= 0) & (s[1:] >= 0))
-        np.add.at(self.counts, (0 * both if self.pooled else both, s[both], episode.actions[both], s[both + 1]), 1)
-        if self.replan == "full" or (self.counts.sum(axis=3) >= np.maximum(2 * self.planned, 1)).any():
+        from oldlight.kernels import optimistic_planning as kernels
+
+        if kernels.count(episode.states, episode.actions, *self._learnt()):
             self._plan()
+
+    def _learnt(self) -> tuple[Ints, Ints, Ints, bool]:
+        """What is counted, and when a plan is due, as `oldlight.kernels.optimistic_planning` reads it."""
+        return self.counts, self.number, self.planned, self.replan == "full"
+
+    def play_block(self, world: World, draws: Draws, first: int, wanted: NDArray[np.bool_]) -> EpisodeBlock:
+        from oldlight.kernels import optimistic_planning as kernels
+
+        A, before = self.setting.n_actions, self.policy()
+        rule = world.player(before).rule()
+        rule = rule._replace(table=rule.table.copy())  # it changes with the plan, the policy does not
+        block = room_for(draws, first, wanted, rule.table.size, rule.table.dtype)
+        played, changed, e = world.played(1), False, 0
+        while e < len(wanted):
+            due, e, changed = kernels.block(
+                world.arrays, rule, played, self._learnt(), self.estimate, block, e, changed
+            )
+            if due:
+                last = self.policy()
+                self._plan()
+                block.estimates[e - 1] = self.estimate
+                changed = changed or self.policy() is not last
+                rule.table[:] = self.policy().sequences.reshape(-1)
+        shape = before.sequences.shape
+        found = played_block(block, lambda row: BlackoutPolicy.trusted(row.reshape(shape), A, 0, None), before)
+        if found.policies and not changed:
+            found.policies[-1] = self.policy()  # the same actions: it is not valued once more
+        return found
 
     def policy(self) -> BlackoutPolicy:
         assert self._policy is not None
@@ -168,7 +202,7 @@ class OptimisticPlanning(Learner):
 
     def model(self) -> tuple[Floats, Floats]:
         """p̂[h, s, a, s2], uniform where nothing was counted, and the radii of the balls [h, s, a]."""
-        n = self.counts.sum(axis=3)
+        n = self.number
         p = self.counts / np.maximum(n, 1)[..., None]
         p[n == 0] = 1.0 / self.setting.n_states
         wide = self.c * np.sqrt(self.setting.n_states * self.setting.log_term / np.maximum(n, 1))
@@ -188,7 +222,7 @@ class OptimisticPlanning(Learner):
             p, radius = np.broadcast_to(p, shape), np.broadcast_to(radius, shape[:3])
             value, table, p = self._alternate(p, radius)
             rewards, search = setting.rewards, None
-        self.planned: Ints = self.counts.sum(axis=3)
+        self.planned: Ints = self.number.copy()
         most = left_to_earn(setting)[0] if self.clip == "remaining" else float(H)
         self._take(p, rewards, min(value, float(most)), table, search)
 
@@ -248,6 +282,7 @@ class OptimisticPlanning(Learner):
 
     def restore(self, state: dict[str, Any]) -> None:
         self.counts, self.planned = np.array(state["counts"]), np.array(state["planned"])
+        self.number = self.counts.sum(axis=3)
         self._take(state["p"], state["rewards"], float(state["estimate"]), state["sequences"], None)
 
 

@@ -67,10 +67,14 @@ class Draws:
 
         return kernels.Draws(self.lost, self.state, self.link, self.action)
 
+    def some(self, first: int, n: int) -> Draws:
+        """Those of n episodes alone."""
+        parts: tuple[Any, ...] = (self.state, self.link, self.action, self.lost)
+        return Draws(*(np.ascontiguousarray(x[:, first : first + n]) if x.shape[1] > 1 else x for x in parts))
+
     def one(self, e: int) -> Draws:
         """Those of episode e alone."""
-        parts: tuple[Any, ...] = (self.state, self.link, self.action, self.lost)
-        return Draws(*(np.ascontiguousarray(x[:, e : e + 1]) if x.shape[1] > 1 else x for x in parts))
+        return self.some(e, 1)
 
 
 class Room:
@@ -80,7 +84,8 @@ class Room:
         H, steps = world.problem.horizon, world.problem.warmup + world.problem.horizon
         self.state, self.action, self.link = np.empty((steps, CHUNK)), np.empty((steps, CHUNK)), np.zeros((H, CHUNK))
         self.whole, self.agent = np.empty((3, steps, CHUNK), dtype=np.int32), np.empty((5, CHUNK), dtype=np.int64)
-        self.loss, self.lost = np.empty((H, CHUNK)), np.empty((H, CHUNK), dtype=np.bool_)
+        drawn = (H if world.draws_losses else 0, CHUNK)
+        self.loss, self.lost = np.empty(drawn), np.empty(drawn, dtype=np.bool_)
 
 
 _GIVEN = 4
@@ -104,7 +109,8 @@ class World:
         self.late = problem.warmup or late  # a law ends at the horizon, a warm start may be longer
         self.draws_link = law.constant is None or (problem.loss is not None and len(first) > 1)
         self.layout = None if problem.arrival_probability is not None else Layout.of(problem)
-        self._arrival_probabilities = None if problem.loss is None else _drawn_here(problem.loss, H)
+        self._arrival_probabilities = np.zeros((0, 1)) if problem.loss is None else _drawn_here(problem.loss, H)
+        self.draws_losses = len(self._arrival_probabilities) > 0
         with np.errstate(over="ignore"):  # codes of queues too long for a table are never used
             powers = np.cumprod(np.append(1, np.full(problem.warmup + H, A)), dtype=np.int64)
         self.arrays = kernels.World(
@@ -160,7 +166,7 @@ class World:
                 link = room.link
                 link_rng.random(out=link if problem.loss is not None else link[: problem.law.uncertain_steps])
         if problem.loss is not None:
-            if self._arrival_probabilities is None:
+            if not self.draws_losses:
                 lost = problem.loss.lost(link_rng, H, CHUNK)
             else:  # the same, in memory that is there
                 lost = np.greater_equal(link_rng.random(out=room.loss), self._arrival_probabilities, out=room.lost)
@@ -244,11 +250,11 @@ class World:
         return chosen
 
 
-def _drawn_here(loss: LossChannel, horizon: int) -> Floats | None:
-    """λ_h of independent losses that `LossChannel.lost` would draw, axes (h, 1), or (1, 1) where they are the same; None for others."""
+def _drawn_here(loss: LossChannel, horizon: int) -> Floats:
+    """λ_h of independent losses that `LossChannel.lost` would draw, axes (h, 1), or (1, 1) where they are the same; empty for others."""
     modes = loss.modes(horizon)
     if modes is None or len(modes.first) > 1 or type(loss).lost is not LossChannel.lost:
-        return None
+        return np.zeros((0, 1))
     seen = loss.arrival_probabilities(horizon)
     return seen[:1, None] if (seen == seen[0]).all() else seen[:, None]
 

@@ -56,7 +56,7 @@ class LinkPolicy(PolicyOfNodes):
         self._followed: Any = None
         self._blocks = layers.blocks
         self._keys = [{(b.node, ROOT if b.root else b.length): i for i, b in enumerate(row)} for row in layers.blocks]
-        self._found: dict[tuple[int, ...], Any] | None = None
+        self._found: dict[tuple[Any, ...], Any] | None = None
         # a first state that is certain is one for the search at time `depth`, if nothing has been seen; for the tables it is a law
         self._certain = self.depth > 0 and len(arrays["rows"]) > 0 and np.count_nonzero(self._initial > 0) == 1
 
@@ -116,28 +116,35 @@ class LinkPolicy(PolicyOfNodes):
             self._found = self._index()
         if s >= 0:
             return int(self._found.get((h, place, code, s), -1))
-        same = self._found.get((h, place, code, -1, *support.tolist()))
+        same = self._found.get((h, place, code, support.astype(np.int64, copy=False).tobytes()))
         if same is None:
             return -1
         exactly, laws, actions = same
-        i = exactly.get(_fine(mass))
+        i = exactly.get(_fine(mass).tobytes())
         if i is None or np.abs(laws[i] - mass).max() > NEAR:
             i = int(np.abs(laws - mass).max(axis=1).argmin())
         return int(actions[i]) if np.abs(laws[i] - mass).max() <= NEAR else -1
 
-    def _index(self) -> dict[tuple[int, ...], Any]:
-        found: dict[tuple[int, ...], Any] = {}
-        groups: dict[tuple[int, ...], list[tuple[Floats, int]]] = {}
-        places, masses = self.arrays["places"], self.arrays["masses"]
+    def _index(self) -> dict[tuple[Any, ...], Any]:
+        """What the search chose: at (h, place, code, s), and, at (h, place, code, the bytes of a support), the laws with that support, as numbers and rounded, and their actions."""
+        found: dict[tuple[Any, ...], Any] = {}
+        groups: dict[tuple[Any, ...], list[tuple[int, int]]] = {}
+        places, masses = self.arrays["places"].astype(np.int64), np.array(self.arrays["masses"])
+        falls = np.cumsum(np.append(0, np.diff(places) <= 0))
         for h, place, code, s, a, begin, size in self.arrays["rows"].tolist():
             if s >= 0:
                 found[h, place, code, s] = a
                 continue
-            order = begin + np.argsort(places[begin : begin + size])
-            groups.setdefault((h, place, code, -1, *places[order].tolist()), []).append((masses[order], a))
+            here = slice(begin, begin + size)
+            if size and falls[begin + size - 1] > falls[begin]:
+                order = np.argsort(places[here])
+                places[here], masses[here] = places[here][order], masses[here][order]
+            groups.setdefault((h, place, code, places[here].tobytes()), []).append((begin, a))
+        fine = _fine(masses)
         for key, laws in groups.items():
-            rows = np.array([mass for mass, _ in laws])
-            found[key] = ({_fine(mass): i for i, mass in enumerate(rows)}, rows, [a for _, a in laws])
+            first, size = np.array([begin for begin, _ in laws]), len(key[3]) // places.itemsize
+            exactly = {fine[begin : begin + size].tobytes(): i for i, (begin, _) in enumerate(laws)}
+            found[key] = (exactly, masses[first[:, None] + np.arange(size)], [a for _, a in laws])
         return found
 
     def follow(self, link: ChannelAutomaton, problem: ImpairedMDP) -> None:
@@ -335,8 +342,8 @@ def _text(value: Any) -> NDArray[np.uint8]:
     return np.frombuffer(json.dumps(value).encode(), np.uint8)
 
 
-def _fine(mass: Floats) -> bytes:
-    return np.rint(mass * FINE).astype(np.int64).tobytes()
+def _fine(mass: Floats) -> NDArray[np.int64]:
+    return np.rint(mass * FINE).astype(np.int64)
 
 
 def _plain(name: Any) -> Any:

@@ -13,6 +13,7 @@ channel's probability; else, where only the nodes would tell, they count as lost
 
 from __future__ import annotations
 
+from copy import copy
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -91,6 +92,20 @@ class LinkEpisodes:
         self.successors, self.initial = successor_sums(problem.mdp), running_sums(problem.initial)
         self._known: dict[LinkInformation, Floats] = {}
 
+    def following(self, policy: Policy | MarkovPolicy) -> LinkEpisodes:
+        """The same with another policy."""
+        check_made_for(self.problem, policy)
+        other = copy(self)
+        other.policy, other.link, other._known = policy, link_of(self.problem, policy), {}
+        return other
+
+    def law(self, info: LinkInformation) -> Floats:
+        """What the policy does on `info`, as running sums; it is asked once."""
+        law = self._known.get(info)
+        if law is None:
+            law = self._known[info] = running_sums(decide(self.problem, self.policy, info))
+        return law
+
     @property
     def asked(self) -> tuple[LinkInformation, ...]:
         """The different information states that the policy was asked with so far, in that order."""
@@ -98,8 +113,13 @@ class LinkEpisodes:
 
     def play(self, seed: int, chunk: int, n: int) -> tuple[Any, ...]:
         """As `World.play`: returns, rewards by step, ages, and states, actions, arrivals (step, episode)."""
+        return self.play_drawn(LinkDraws.of(self.problem, self.link, seed, chunk).some(slice(n)))
+
+    def play_drawn(self, draws: LinkDraws) -> tuple[Any, ...]:
+        """The same with the given random numbers, of as many episodes as they have."""
         problem, H = self.problem, self.problem.horizon
-        uniform, choice, nodes, ages, arrivals = LinkDraws.of(problem, self.link, seed, chunk).some(slice(n))
+        uniform, choice, nodes, ages, arrivals = draws
+        n = uniform.shape[1]
         states, actions = np.zeros((2, H, n), dtype=np.int32)
         counts = np.zeros((H, H + 1), dtype=np.int64)
         returns, earned = np.zeros(n), np.zeros(H)
@@ -132,10 +152,7 @@ class LinkEpisodes:
             seen = step >= 0
             queue = tuple(done[step:]) if seen else tuple(done)
             info = LinkInformation(h, names[node], step if seen else None, s if seen else None, queue)
-            law = self._known.get(info)
-            if law is None:
-                law = self._known[info] = running_sums(decide(self.problem, self.policy, info))
-            laws[i] = law
+            laws[i] = self.law(info)
         return np.asarray((laws[inverse] <= u[:, None]).sum(axis=1))
 
 

@@ -1,4 +1,4 @@
-"""One episode at a time behind a channel that is planned by its automaton: what the loop of the learners plays.
+"""Episodes behind a channel that is planned by its automaton, as the loop of the learners plays them: one at a time, or some with one policy.
 
 The random numbers are those of `LinkEpisodes.play`: episode e of chunk c is the same one here and there, whatever is played, so that all learners
 meet the same link and the same process. The link of a chunk is drawn once: it does not depend on what is done.
@@ -10,54 +10,53 @@ from typing import Any
 
 import numpy as np
 
-from oldlight.model.channels.pmfs import running_sums
 from oldlight.model.link_information import LinkInformation
 from oldlight.model.policies import MarkovPolicy, Policy
-from oldlight.model.policy_check import check_made_for
 from oldlight.model.problem import ImpairedMDP
-from oldlight.model.successors import successor_sums
-from oldlight.simulation.link_episodes import LinkDraws, decide
+from oldlight.simulation.link_episodes import LinkDraws, LinkEpisodes
 
 
 class LinkWorld:
-    """A problem behind its automaton, as the loop of the learners plays it: one episode after the other."""
+    """A problem behind its automaton, as the loop of the learners plays it."""
 
     layout = None
 
     def __init__(self, problem: ImpairedMDP) -> None:
         self.problem = problem
-        self.index, self.cumulative = successor_sums(problem.mdp)
-        self.initial = running_sums(problem.initial)
+        self._played: LinkEpisodes | None = None  # with the policy that was played last, and what it answered
+        self._rewards = problem.mdp.rewards.tolist()
 
     def draw(self, seed: int, chunk: int) -> LinkDraws:
         """The random numbers of chunk number `chunk`."""
         return LinkDraws.of(self.problem, self.problem.automaton, seed, chunk)
 
-    def player(self, policy: Policy | MarkovPolicy) -> Any:
+    def player(self, policy: Policy | MarkovPolicy) -> LinkEpisodes:
         """The policy, if it can be played here."""
-        check_made_for(self.problem, policy)
-        return policy
+        if self._played is None:
+            self._played = LinkEpisodes(self.problem, policy)
+        elif self._played.policy is not policy:
+            self._played = self._played.following(policy)
+        return self._played
 
-    def play(self, policy: Any, draws: LinkDraws, n: int) -> tuple[Any, ...]:
-        """One episode (n = 1): returns, rewards by step, ages, and states, actions, arrivals (step, 1)."""
-        assert n == 1, "episodes are played one by one"
+    def play(self, player: LinkEpisodes, draws: LinkDraws, n: int) -> tuple[Any, ...]:
+        """n episodes: returns, rewards by step, ages, and states, actions, arrivals (step, episode); of one episode without the ages, step by step: arrays would take
+        longer."""
+        if n > 1:
+            return player.play_drawn(draws)
         problem, H, A = self.problem, self.problem.horizon, self.problem.n_actions
-        names, rewards = problem.automaton.nodes, problem.mdp.rewards
-        states, actions, earned = np.zeros((H, 1), np.int32), np.zeros((H, 1), np.int32), np.zeros(H)
-        done: list[int] = []
-        s = int(np.searchsorted(self.initial, draws.state[0, 0], side="right"))
+        (index, cumulative), names = player.successors, problem.automaton.nodes
+        nodes, ages, u, choice = (x[:, 0].tolist() for x in (draws.nodes, draws.ages, draws.state, draws.action))
+        states = [int(np.searchsorted(player.initial, u[0], side="right"))]
+        actions: list[int] = []
+        earned: list[float] = []
         for h in range(H):
-            age = int(draws.ages[h, 0])
-            t = None if age < 0 else h - age
-            seen = None if t is None else int(states[t, 0]) if t < h else s
-            states[h, 0] = s
-            info = LinkInformation(h, names[int(draws.nodes[h, 0])], t, seen, tuple(done[t or 0 :]))
-            law = running_sums(decide(problem, policy, info))
-            a = min(int((law <= draws.action[h, 0]).sum()), A - 1)
-            done.append(a)
-            actions[h, 0], earned[h] = a, rewards[h, s, a]
+            t, s = None if ages[h] < 0 else h - ages[h], states[h]
+            info = LinkInformation(h, names[nodes[h]], t, None if t is None else states[t], tuple(actions[t or 0 :]))
+            actions.append(min(int(np.searchsorted(player.law(info), choice[h], side="right")), A - 1))
+            earned.append(self._rewards[h][s][actions[h]])
             if h + 1 < H:
-                P, row = min(h, len(self.index) - 1), s * A + a
-                place = int((self.cumulative[P, row] <= draws.state[h + 1, 0]).sum())
-                s = int(self.index[P, row, min(place, self.index.shape[2] - 1)])
-        return np.array([earned.sum()]), earned, None, states, actions, draws.arrivals.astype(np.int32)
+                P, row = min(h, len(index) - 1), s * A + actions[h]
+                place = int(np.searchsorted(cumulative[P, row], u[h + 1], side="right"))
+                states.append(int(index[P, row, min(place, index.shape[2] - 1)]))
+        columns = (np.array(x, dtype=np.int32)[:, None] for x in (states, actions))
+        return np.array([sum(earned)]), np.array(earned), None, *columns, draws.arrivals.astype(np.int32)

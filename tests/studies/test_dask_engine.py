@@ -148,7 +148,9 @@ tasks = [{name = "egret:wades", deep = 0}, {name = "egret:wades", deep = 1}]
 
 def test_what_nobody_waits_for_stops(scheduler: tuple[str, list[Any]], tmp_path: Path) -> None:
     """Ctrl-C at the runner: the jobs that were running end on the cluster too, at their last checkpoint."""
-    study = load_study(KEYS | {"episodes": 10**6, "learners": ["MemorylessQLearning"], "tasks": None, "every": 10**6})
+    study = load_study(
+        KEYS | {"episodes": 2 * 10**6, "learners": ["MemorylessQLearning"], "tasks": None, "every": 10**6}
+    )
 
     def interrupt(now: Progress) -> None:
         if now.episodes:

@@ -30,8 +30,8 @@ KEYS: dict[str, Any] = {
     "name": "to be killed",
     "seed": 8,
     "seeds": 2,
-    "episodes": repeats(600, 6000),
-    "every": 100,
+    "episodes": repeats(60_000, 600_000),  # a fifth of a second for a job, or two
+    "every": 3000,
     "start": "warm",
     "checkpoint_every": 0.02,
     "instances": [{"name": "sensing_chain", "p": 0.8, "n_states": 4, "n_actions": 2, "horizon": 5, "label": "small"}],

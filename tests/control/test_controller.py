@@ -11,7 +11,7 @@ from scipy import stats
 import oldlight as ol
 from controller_cases import KINDS, chain, problem_of
 from oldlight.control import Controller
-from oldlight.learners.episode_blocks import revealed
+from oldlight.learners.episode_loop import _episode
 from oldlight.model.policies import tabulate
 from repeats import repeats
 
@@ -40,7 +40,7 @@ def test_plays_what_the_compiled_simulator_plays(kind: str, seed: int) -> None:
     for e in range(60):
         begin(controller, problem, actions[e])
         came: list[tuple[int, int]] = []
-        episode = revealed(problem, states[e], actions[e], arrivals[e])
+        episode = _episode(problem, states[e], actions[e], arrivals[e])
         for h in range(k, H):
             new = [(i - warmup, int(states[e, i])) for i in range(warmup + H) if arrivals[e, i] == h]
             again = [came[int(j)] for j in rng.integers(0, len(came), 2)] if came else []

@@ -378,3 +378,21 @@ def test_a_posterior_is_drawn_again_though_nothing_new_is_seen(channel: str) -> 
     gaps = np.diff(drawn)
     assert (gaps <= np.sqrt(2 * np.array(drawn[:-1])) + 1).all()
     assert 28 <= len(drawn) <= 50  # about √(2·400), and the doublings
+
+
+@pytest.mark.parametrize(("kept", "once"), [(2**14, True), (3, False)])
+def test_a_policy_that_stays_is_asked_once(kept: int, once: bool, monkeypatch: pytest.MonkeyPatch) -> None:
+    """For each information state, as long as there is room for the answers; the episodes are those of `simulate`."""
+    problem, asked = ol.ImpairedMDP(process(), "packets:0=0.5,1=0.5"), []
+
+    class Even:
+        def probabilities(self, info: Any) -> Any:
+            asked.append(info)
+            return np.full(problem.n_actions, 1.0 / problem.n_actions)
+
+    monkeypatch.setattr("oldlight.simulation.link_world.KEPT", kept)
+    monkeypatch.setattr("oldlight.learners.loop.PolicyEvaluator.value", lambda *given: (0.0, 0.0))
+    run = learn(problem, Fixed(Even()), 300, seed=5, best=9.0, progress=False)
+    assert len(set(asked)) > 20
+    assert (len(asked) == len(set(asked))) == once
+    np.testing.assert_array_equal(run.returns, ol.simulate(problem, Even(), 300, seed=5).returns)

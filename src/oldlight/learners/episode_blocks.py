@@ -5,7 +5,7 @@ are wanted (those that are valued). It gets what each episode earned, where it b
 back within `SECONDS`, so that values, progress, checkpoint and Ctrl-C have their turn; how many episodes that is, is found while running and changes
 nothing in the result.
 
-A block may end early: `LinkLearner` ends one behind every plan that is a search. A learner takes part if it has `play_block`, and an `episodes_per_block` that is not 0. A subclass (or an object) with a `see`, `act` or `policy` of its own
+A learner takes part if it has `play_block`, and an `episodes_per_block` that is not 0. A subclass (or an object) with a `see`, `act` or `policy` of its own
 is played one episode at a time, by its three methods.
 """
 
@@ -13,16 +13,13 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from functools import lru_cache
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from oldlight.learners.base import has_hook
-from oldlight.model.episode import Episode
 from oldlight.model.policies import Policy
-from oldlight.model.problem import ImpairedMDP
 from oldlight.simulation import Draws
 
 SECONDS = 0.05  # of a block; a block may take up to four times as long if its episodes become slower
@@ -31,7 +28,7 @@ ROOM = 2**25  # bytes for the policies of a block
 
 @dataclass(frozen=True, eq=False)
 class EpisodeBlock:
-    """What n episodes leave, as many as were asked for or fewer.
+    """What n episodes leave.
 
     Parameters
     ----------
@@ -98,19 +95,3 @@ def room_for(draws: Draws, first: int, wanted: NDArray[np.bool_], places: int, k
 def episodes_that_fit(places: int, kind: np.dtype[Any]) -> int:
     """How many policies of this many places a block may keep."""
     return max(1, ROOM // max(places * kind.itemsize, 1))
-
-
-def revealed(problem: ImpairedMDP, states: Any, actions: Any, arrivals: Any) -> Episode:
-    """What one played episode shows afterwards; arrivals are −1 for what was lost."""
-    warmup, H = problem.warmup, problem.horizon
-    paid = np.zeros(warmup + H)
-    paid[warmup:] = problem.mdp.rewards[_steps(H), states[warmup:], actions[warmup:]]
-    lost = arrivals == -1
-    if lost.any():
-        states, paid[lost] = np.where(lost, -1, states), np.nan
-    return Episode(states.astype(np.int64), actions.astype(np.int64), arrivals.astype(np.int64), paid, warmup)
-
-
-@lru_cache
-def _steps(H: int) -> NDArray[np.int64]:
-    return np.arange(H)

@@ -6,15 +6,19 @@
 from __future__ import annotations
 
 import time
+from functools import lru_cache
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from oldlight.learners.base import current_policy, has_hook
-from oldlight.learners.episode_blocks import SECONDS, EpisodeBlock, plays_blocks, revealed
+from oldlight.learners.episode_blocks import SECONDS, EpisodeBlock, plays_blocks
 from oldlight.learners.policy_evaluator import PolicyEvaluator
 from oldlight.learners.run import LearningRun, valued
+from oldlight.model.episode import Episode
 from oldlight.model.policies import Policy
+from oldlight.model.problem import ImpairedMDP
 from oldlight.simulation import CHUNK
 
 
@@ -54,7 +58,6 @@ class EpisodeLoop:
             wanted[:] = False
         draws = self._random_numbers(k)
         block: EpisodeBlock = learner.play_block(self.world, draws, k % CHUNK, wanted)
-        n = len(block.returns)  # or fewer than it was asked for
         evaluation_began = time.perf_counter()
         self._value_block(k, block, now)
         evaluation += time.perf_counter() - evaluation_began
@@ -94,7 +97,7 @@ class EpisodeLoop:
             run.values[k], run.half_widths[k] = run.values[k - 1], run.half_widths[k - 1]
         evaluation = time.perf_counter() - evaluation_began
         returns, states, actions, arrivals = self._play(policy, draws)
-        learner.see(revealed(self.world.problem, states[:, 0], actions[:, 0], arrivals[:, 0]))
+        learner.see(_episode(self.world.problem, states[:, 0], actions[:, 0], arrivals[:, 0]))
         run.returns[k] = returns[0]
         if run.starts is not None and run.start_values is not None:
             run.starts[k], run.start_values[k] = states[0, 0], self.evaluator.starts[states[0, 0]]
@@ -118,3 +121,18 @@ class EpisodeLoop:
             self._played, self._player = policy, self.world.player(policy)
         returns, _, _, states, actions, arrivals = self.world.play(self._player, draws, 1)
         return returns, states, actions, arrivals
+
+
+def _episode(problem: ImpairedMDP, states: Any, actions: Any, arrivals: Any) -> Episode:
+    warmup, H = problem.warmup, problem.horizon
+    paid = np.zeros(warmup + H)
+    paid[warmup:] = problem.mdp.rewards[_steps(H), states[warmup:], actions[warmup:]]
+    lost = arrivals == -1
+    if lost.any():
+        states, paid[lost] = np.where(lost, -1, states), np.nan
+    return Episode(states.astype(np.int64), actions.astype(np.int64), arrivals.astype(np.int64), paid, warmup)
+
+
+@lru_cache
+def _steps(H: int) -> NDArray[np.int64]:
+    return np.arange(H)

@@ -14,7 +14,7 @@ and joined by the one planner of links (`planning.link_plan`), behind a delay al
        √(2k) episodes old, so that one that shows nothing new is not played for ever (the second rule of TSDE, Ouyang et al. 2017: its stretches grow by one).
 
 Behind a delay alone whose law is known (none, constant, or random and in order) all of this is compiled, and many episodes are played in one call (`learners.episode_blocks`). Behind other
-links a plan is a search that Python leads: there what is counted and the process that is made of it are compiled, and the episodes between two plans are played side by side.
+links a plan is a search that Python leads: there what is counted and the process that is made of it are compiled, and most of the time goes into plans and into asking them.
 
 A plan that is not exact by its tables is closed to `tolerance` times what can be earned at most; the work of that is counted in steps of the search, not by
 the clock, so that one seed gives one run on every machine. `estimate` is the value of the plan.
@@ -49,7 +49,7 @@ from oldlight import checks
 from oldlight.arrays import Floats
 from oldlight.learners.base import Learner, Setting
 from oldlight.learners.delayed_ucbvi import rewards_in_unit_interval
-from oldlight.learners.episode_blocks import EpisodeBlock, episodes_that_fit, played_block, revealed
+from oldlight.learners.episode_blocks import EpisodeBlock, episodes_that_fit, played_block
 from oldlight.learners.episode_blocks import room_for as room_for_block
 from oldlight.learners.hidden_steps import HiddenStretches
 from oldlight.learners.learnt_plan import LearntPlan, needs_nodes
@@ -60,13 +60,10 @@ from oldlight.learners.search_memory import search_room, setting_tables
 from oldlight.model.episode import Episode
 from oldlight.model.policies import Policy, TablePolicy
 from oldlight.model.problem import ImpairedMDP
-from oldlight.simulation.simulated_bytes import CHUNK
 
 if TYPE_CHECKING:
-    from oldlight.simulation.link_episodes import LinkDraws
-    from oldlight.simulation.link_world import LinkWorld
+    from oldlight.simulation import Draws, World
 
-SIDE_BY_SIDE = 16  # episodes: fewer take less time one by one
 GROWTH = 1.5  # hidden steps are filled in again when there are so many times as many episodes
 
 
@@ -164,10 +161,8 @@ class LinkLearner(Learner):
         self._now, self._rewards = np.zeros((*shape, setting.n_states)), np.zeros(shape)
         self._transitions, self._model_rewards = room_for(self.optimism, shape)
         self._policy: Policy | None = None
-        self.episodes_per_block = 0
-        if self.table is None:
-            self.episodes_per_block = CHUNK
-        elif self.table.tables.one_call and self.stretches is None:
+        self.episodes_per_block = 0  # behind other links a plan is a search, which Python leads
+        if self.table is not None and self.table.tables.one_call and self.stretches is None:
             self.episodes_per_block = episodes_that_fit(len(self.table.actions), self.table.actions.dtype)
         self._plan()
 
@@ -202,12 +197,11 @@ class LinkLearner(Learner):
         if kernels.due(self._learnt()):
             self._plan()
 
-    def play_block(self, world: Any, draws: Any, first: int, wanted: NDArray[np.bool_]) -> EpisodeBlock:
+    def play_block(self, world: World, draws: Draws, first: int, wanted: NDArray[np.bool_]) -> EpisodeBlock:
         from oldlight.kernels import link_learner as kernels
 
         table = self.table
-        if table is None:
-            return self._play_until_plan(world, draws, first, wanted)
+        assert table is not None
         block = room_for_block(draws, first, wanted, len(table.actions), table.actions.dtype)
         before = self.policy()
         rule = world.player(TablePolicy.trusted(table.layout, table.actions)).rule()
@@ -218,27 +212,6 @@ class LinkLearner(Learner):
         if plans:
             self._policy = found.policies[-1] if found.policies and not changed else None
         return found
-
-    def _play_until_plan(
-        self, world: LinkWorld, draws: LinkDraws, first: int, wanted: NDArray[np.bool_]
-    ) -> EpisodeBlock:
-        """Episodes with one policy, until the next plan. Several are played side by side before they are learnt from, as many as there were since the last plan: those
-        behind the next one are played again, with its policy, and no more than half are played in vain."""
-        policy, n, e = self.policy(), len(wanted), 0
-        player, returns, starts, estimates = world.player(policy), np.empty(n), np.empty(n, np.int64), np.empty(n)
-        while e < n and self._policy is policy:
-            some = min(n - e, self.counts.episodes - int(self.planned_at[0]))
-            some = some if some >= SIDE_BY_SIDE else 1
-            played = world.play(player, draws.some(slice(first + e, first + e + some)), some)
-            for i in range(some):
-                states, actions, arrivals = (x[:, i] for x in played[3:])
-                returns[e], starts[e] = played[0][i], states[0]
-                self.see(revealed(world.problem, states, actions, arrivals))
-                estimates[e], e = self.estimate, e + 1
-                if self._policy is not policy:
-                    break
-        which, policies = np.where(wanted[:e], 0, -1), [policy] if wanted[:e].any() else []
-        return EpisodeBlock(returns[:e], starts[:e], estimates[:e], which, policies)
 
     def _fill_in(self) -> None:
         """The expected transitions between observations several steps apart."""

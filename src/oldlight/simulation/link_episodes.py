@@ -106,6 +106,11 @@ class LinkEpisodes:
             law = self._known[info] = running_sums(decide(self.problem, self.policy, info))
         return law
 
+    def forget(self, most: int) -> None:
+        """Drop the answers where they are more than that: the policy is asked again."""
+        if len(self._known) > most:
+            self._known = {}
+
     @property
     def asked(self) -> tuple[LinkInformation, ...]:
         """The different information states that the policy was asked with so far, in that order."""
@@ -113,13 +118,8 @@ class LinkEpisodes:
 
     def play(self, seed: int, chunk: int, n: int) -> tuple[Any, ...]:
         """As `World.play`: returns, rewards by step, ages, and states, actions, arrivals (step, episode)."""
-        return self.play_drawn(LinkDraws.of(self.problem, self.link, seed, chunk).some(slice(n)))
-
-    def play_drawn(self, draws: LinkDraws) -> tuple[Any, ...]:
-        """The same with the given random numbers, of as many episodes as they have."""
         problem, H = self.problem, self.problem.horizon
-        uniform, choice, nodes, ages, arrivals = draws
-        n = uniform.shape[1]
+        uniform, choice, nodes, ages, arrivals = LinkDraws.of(problem, self.link, seed, chunk).some(slice(n))
         states, actions = np.zeros((2, H, n), dtype=np.int32)
         counts = np.zeros((H, H + 1), dtype=np.int64)
         returns, earned = np.zeros(n), np.zeros(H)

@@ -1,4 +1,4 @@
-"""Episodes behind a channel that is planned by its automaton, as the loop of the learners plays them: one at a time, or some with one policy.
+"""One episode at a time behind a channel that is planned by its automaton: what the loop of the learners plays.
 
 The random numbers are those of `LinkEpisodes.play`: episode e of chunk c is the same one here and there, whatever is played, so that all learners
 meet the same link and the same process. The link of a chunk is drawn once: it does not depend on what is done.
@@ -15,16 +15,17 @@ from oldlight.model.policies import MarkovPolicy, Policy
 from oldlight.model.problem import ImpairedMDP
 from oldlight.simulation.link_episodes import LinkDraws, LinkEpisodes
 
+KEPT = 2**14  # answers of a policy
+
 
 class LinkWorld:
-    """A problem behind its automaton, as the loop of the learners plays it."""
+    """A problem behind its automaton, as the loop of the learners plays it: one episode after the other."""
 
     layout = None
 
     def __init__(self, problem: ImpairedMDP) -> None:
         self.problem = problem
         self._played: LinkEpisodes | None = None  # with the policy that was played last, and what it answered
-        self._rewards = problem.mdp.rewards.tolist()
 
     def draw(self, seed: int, chunk: int) -> LinkDraws:
         """The random numbers of chunk number `chunk`."""
@@ -39,12 +40,11 @@ class LinkWorld:
         return self._played
 
     def play(self, player: LinkEpisodes, draws: LinkDraws, n: int) -> tuple[Any, ...]:
-        """n episodes: returns, rewards by step, ages, and states, actions, arrivals (step, episode); of one episode without the ages, step by step: arrays would take
-        longer."""
-        if n > 1:
-            return player.play_drawn(draws)
+        """One episode (n = 1): returns, rewards by step, no ages, and states, actions, arrivals (step, 1). Of one episode lists are quicker than arrays."""
+        assert n == 1, "episodes are played one by one"
         problem, H, A = self.problem, self.problem.horizon, self.problem.n_actions
-        (index, cumulative), names = player.successors, problem.automaton.nodes
+        (index, cumulative), names, rewards = player.successors, problem.automaton.nodes, problem.mdp.rewards
+        player.forget(KEPT)
         nodes, ages, u, choice = (x[:, 0].tolist() for x in (draws.nodes, draws.ages, draws.state, draws.action))
         states = [int(np.searchsorted(player.initial, u[0], side="right"))]
         actions: list[int] = []
@@ -53,7 +53,7 @@ class LinkWorld:
             t, s = None if ages[h] < 0 else h - ages[h], states[h]
             info = LinkInformation(h, names[nodes[h]], t, None if t is None else states[t], tuple(actions[t or 0 :]))
             actions.append(min(int(np.searchsorted(player.law(info), choice[h], side="right")), A - 1))
-            earned.append(self._rewards[h][s][actions[h]])
+            earned.append(float(rewards[h, s, actions[h]]))
             if h + 1 < H:
                 P, row = min(h, len(index) - 1), s * A + actions[h]
                 place = int(np.searchsorted(cumulative[P, row], u[h + 1], side="right"))

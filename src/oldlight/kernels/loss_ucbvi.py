@@ -22,8 +22,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from oldlight.kernels.cache import borrowing, compiled
-from oldlight.kernels.episode_blocks import draws_of, keep_policy
-from oldlight.kernels.independent_links import play_blackouts
+from oldlight.kernels.episode_blocks import draws_of, keep_policy, play_blackout
 
 STEP, STATE, PARENT, ACTION, NEXT = 0, 1, 2, 3, 4
 TIE = 1e-12
@@ -212,11 +211,8 @@ def block(world, rule, played, learnt, changed, rng, block, e):
     first = e
     while e < len(block.returns) and tree.sizes[0] + H <= len(tree.nodes) and tree.sizes[1] + H <= len(tree.entries):
         changed = keep_policy(block, e, rule.table, changed)
-        uniform = draws_of(block, e)
-        played.returns[0] = 0.0
-        play_blackouts(world, rule, uniform, played)
-        block.returns[e], block.starts[e] = played.returns[0], played.states[0, 0]
-        show(uniform.lost, played, states, actions)
+        play_blackout(e, world, rule, block, played)
+        show(draws_of(block, e).lost, played, states, actions)
         count_episode(states, actions, tree, path)
         key = rng.integers(0, 2**62)
         draws[:] = rng.integers(0, A, size=draws.shape)

@@ -4,8 +4,7 @@ is a search that Python leads."""
 import numpy as np
 
 from oldlight.kernels.cache import borrowing, compiled
-from oldlight.kernels.episode_blocks import draws_of, keep_policy
-from oldlight.kernels.independent_links import play_blackouts
+from oldlight.kernels.episode_blocks import draws_of, keep_policy, play_blackout
 from oldlight.kernels.loss_ucbvi import show
 
 
@@ -39,11 +38,8 @@ def block(world, rule, played, learnt, estimate, block, e, changed):
     due = False
     while e < len(block.returns) and not due:
         changed = keep_policy(block, e, rule.table, changed)
-        draws = draws_of(block, e)
-        played.returns[0] = 0.0
-        play_blackouts(world, rule, draws, played)
-        block.returns[e], block.starts[e] = played.returns[0], played.states[0, 0]
-        show(draws.lost, played, states, actions)
+        play_blackout(e, world, rule, block, played)
+        show(draws_of(block, e).lost, played, states, actions)
         due = _count(states, actions, counts, number, planned, always)
         block.estimates[e] = estimate
         e += 1

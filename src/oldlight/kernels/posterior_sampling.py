@@ -12,8 +12,7 @@ from oldlight.kernels.corners import settle_all
 from oldlight.kernels.counts import count
 from oldlight.kernels.delay import sweep
 from oldlight.kernels.dirichlet import draw_prior, draw_rows, share_out
-from oldlight.kernels.episode_blocks import draws_of, keep_policy, play_one, room_for_one
-from oldlight.kernels.independent_links import play_blackouts
+from oldlight.kernels.episode_blocks import draws_of, keep_policy, play_blackout, play_one, room_for_one
 from oldlight.kernels.optimistic_tables import draw_noise, start_value
 from oldlight.kernels.settling import DONE
 
@@ -91,11 +90,8 @@ def block_under_loss(process, link, tables, graph, settled, what, place, limits)
     while e < len(block.returns):
         if c < -1:
             keep_policy(block, e, rule.table, e > 0)
-            draws = draws_of(block, e)
-            played.returns[0] = 0.0
-            play_blackouts(world, rule, draws, played)
-            block.returns[e], block.starts[e] = played.returns[0], played.states[0, 0]
-            _count_seen(draws.lost, played, number)
+            play_blackout(e, world, rule, block, played)
+            _count_seen(draws_of(block, e).lost, played, number)
             draw_rows(number.reshape(-1, S), alpha, rng, drawn.reshape(-1, S))
             _list_successors(drawn, process)
             graph.count[:] = 0

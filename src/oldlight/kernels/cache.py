@@ -8,7 +8,9 @@ hash of all sources in this folder: after any change of any of them the old code
 its own import. Nothing of that is needed to run compiled code but the addresses of numba's runtime (`_tell_runtime`). What is not found is
 compiled, and for that numba loads the rest by itself. Neither are needed: numba's extensions, for which it reads the metadata of all installed packages (they
 are asked when something is compiled); its libraries of array functions, which it imports to name them as the origin of what was inlined (`_origin`); and numpy.ma, which
-it imports to find that an array is not masked (`_kind`).
+it imports to find that an array is not masked (`_kind`). Code is kept twice, as the machine runs it and as LLVM's bitcode, which only a loop that calls it is
+compiled from: numba reads both and lists every name in the bitcode, half of the time of a first plan. Here the names stand in the file, and the bitcode is read
+when it is asked for (`_Kept`).
 
 Where no folder can be written, or the disk is full, the loops are compiled in memory, in every process anew, and one warning says so.
 
@@ -44,7 +46,7 @@ from pathlib import Path
 import numba as nb
 import numpy as np
 from numba.core import entrypoints, environment
-from numba.core.caching import FunctionCache, IndexDataCacheFile
+from numba.core.caching import CompileResultCacheImpl, FunctionCache, IndexDataCacheFile
 from numba.core.codegen import ll as llvm  # llvmlite, in the version that this numba comes with
 from numba.core.compiler_lock import global_compiler_lock
 from numba.core.runtime import _nrt_python
@@ -130,17 +132,66 @@ def _tell_runtime():
         llvm.add_symbol(name if name.startswith("_") else f"NRT_{name}", address)
 
 
+class _Kept(CompileResultCacheImpl):
+    """What numba writes of a compiled function, with the names that its code defines; see the module's text."""
+
+    def reduce(self, result):
+        module = result.library._get_module_for_linking()
+        names = [x.name for x in (*module.functions, *module.global_variables) if not x.is_declaration]
+        return names, super().reduce(result)
+
+    def rebuild(self, target_context, kept):
+        names, ((name, kind, (code, bitcode)), *others) = kept
+        target_context.codegen()._engine._defined_symbols.update(names)
+        found = super().rebuild(target_context, ((name, kind, (code, _no_bitcode())), *others))
+        found.library._get_module_for_linking = functools.partial(_read_bitcode, found.library, bitcode)
+        return found
+
+
+@functools.cache
+def _no_bitcode():
+    return llvm.parse_assembly("").as_bitcode()
+
+
+def _read_bitcode(library, bitcode):
+    """The library's code for a function that is compiled now and calls it: numba's `_get_module_for_linking`, which it is from then on."""
+    library._shared_module = llvm.parse_bitcode(bitcode)
+    library.__dict__.pop("_get_module_for_linking", None)
+    return library._shared_module
+
+
 class _CompiledBefore(FunctionCache):
     """Compiled code on disk; see the module's text."""
 
     def __init__(self, function):
-        super().__init__(function)
-        self._cache_file = CheckedFiles(self.cache_path, self._impl.filename_base, STAMP)
+        self._name, self._py_func = repr(function), function
+        self.enable()
+
+    @functools.cached_property
+    def _impl(
+        self,
+    ):  # looked for when it is needed: most functions of a file only serve others, whose code is kept with theirs
+        try:
+            return _Kept(self._py_func)
+        except RuntimeError:  # numba's way to say that no folder can be written
+            _warn()
+            self.disable()
+            return None
+
+    @functools.cached_property
+    def _cache_path(self):
+        return self._impl.locator.get_cache_path()
+
+    @functools.cached_property
+    def _cache_file(self):
+        return CheckedFiles(self._cache_path, self._impl.filename_base, STAMP)
 
     def load_overload(self, sig, target_context):
         _tell_runtime()
-        with self._guard_against_spurious_io_errors():
-            found = self._load_overload(sig, target_context)
+        found = None
+        if self._impl is not None:
+            with self._guard_against_spurious_io_errors():
+                found = self._load_overload(sig, target_context)
         if found is None:
             entrypoints.init_all()
         return found
@@ -236,12 +287,9 @@ def compiled(function=None, **options):
     )  # never called from Python: without the code for that, compiling takes half as long
     loop = nb.njit(**{"nogil": True, "no_cpython_wrapper": inner, "no_cfunc_wrapper": True, **options})(function)
     if hasattr(loop, "enable_caching"):  # not with NUMBA_DISABLE_JIT=1
-        try:
-            loop._cache = (_CompiledBefore if options.get("_nrt", True) else _Borrowing)(function)
-            loop._compilation_chain_init_hook = _nothing
-            loop.typeof_pyval = functools.partial(_kind, loop.typeof_pyval)
-        except RuntimeError:  # numba's way to say that no folder can be written
-            _warn()
+        loop._cache = (_CompiledBefore if options.get("_nrt", True) else _Borrowing)(function)
+        loop._compilation_chain_init_hook = _nothing
+        loop.typeof_pyval = functools.partial(_kind, loop.typeof_pyval)
         loop.compile = functools.partial(_compile, loop.compile)
     return loop
 

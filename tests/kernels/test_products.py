@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import importlib.util
-import sys
-from pathlib import Path
+from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
@@ -12,27 +10,13 @@ import pytest
 
 from oldlight.arrays import aligned_zeros
 from oldlight.kernels import products
+from other_lanes import for_lanes, from_python
 
 
 @pytest.fixture(params=[4, 8], scope="module")
-def kernels(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Any:
+def kernels(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Any]:
     """The module for vectors of so many numbers, whatever this processor has."""
-    if request.param == products.LANES:
-        yield products
-        return
-    source = Path(products.__file__).read_text(encoding="utf-8")
-    changed = source.replace("LANES = _lanes()", f"LANES = {request.param}")
-    assert changed != source
-    path = tmp_path_factory.mktemp("products") / "other_lanes.py"
-    path.write_text(changed, encoding="utf-8")
-    spec = importlib.util.spec_from_file_location("other_lanes", path)
-    assert spec is not None
-    assert spec.loader is not None
-    module = importlib.util.module_from_spec(spec)
-    sys.modules["other_lanes"] = module
-    spec.loader.exec_module(module)
-    yield module
-    del sys.modules["other_lanes"]
+    yield from for_lanes(products, "LANES = _lanes()", request.param, tmp_path_factory.mktemp("products"))
 
 
 @pytest.mark.parametrize("panels", [1, 3])
@@ -44,7 +28,7 @@ def test_products(kernels: Any, S: int, rows: int, choices: int, W: int, panels:
     w0, n = W // 4, W - W // 4
     columns = kernels.room_for_columns(S, choices, panels * kernels.COLUMNS)[:panels]
     found = np.full((rows, choices * n), np.nan)
-    _from_python(kernels, "multiply")(matrix, values, w0, n, columns, np.empty(kernels.ROWS * kernels.COLUMNS), found)
+    from_python(kernels, "multiply")(matrix, values, w0, n, columns, np.empty(kernels.ROWS * kernels.COLUMNS), found)
     expected = np.einsum("rs,saw->raw", matrix, values[:, :, w0:]).reshape(rows, -1)
     most = np.einsum("rs,saw->raw", abs(matrix), abs(values[:, :, w0:])).reshape(rows, -1)
     assert (abs(found - expected) <= 2 * S * 2.0**-53 * most).all()
@@ -57,7 +41,7 @@ def test_mean_of_rows(kernels: Any, wide: int, n: int) -> None:
     rng = np.random.default_rng(wide + n)
     matrix, law, support = rng.normal(size=(70, wide)), rng.random(20), rng.permutation(20)
     found = np.full(wide + 1, np.nan)
-    _from_python(kernels, "mean_of_rows")(matrix, 4, 3, law, support, n, found[:wide])
+    from_python(kernels, "mean_of_rows")(matrix, 4, 3, law, support, n, found[:wide])
     weights, rows = law[support[:n], None], matrix[4 + 3 * support[:n]]
     assert (
         abs(found[:wide] - (weights * rows).sum(axis=0)) <= 2 * n * 2.0**-53 * (weights * abs(rows)).sum(axis=0)
@@ -77,16 +61,3 @@ def test_rooms_begin_with_a_line_of_the_cache(kernels: Any) -> None:
     columns = kernels.room_for_columns(20, 5, 1000)
     assert columns.ctypes.data % 64 == 0
     assert columns.size <= kernels.PACKED
-
-
-_known: dict[tuple[str, str], Any] = {}
-
-
-def _from_python(kernels: Any, name: str) -> Any:
-    """What is for other compiled functions alone, called from Python."""
-    import numba as nb
-
-    if (kernels.__name__, name) not in _known:
-        function = getattr(kernels, name)
-        _known[kernels.__name__, name] = nb.njit(lambda *given: function(*given))
-    return _known[kernels.__name__, name]

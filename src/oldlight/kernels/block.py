@@ -19,6 +19,7 @@ from typing import NamedTuple
 import numpy as np
 
 from oldlight.kernels.cache import compiled
+from oldlight.kernels.interleaving import interleave
 from oldlight.kernels.long_blocks import best_of_many
 from oldlight.kernels.products import COLUMNS, ROWS, multiply, room_for_columns
 from oldlight.kernels.short_blocks import best_now, best_of_few
@@ -130,18 +131,6 @@ def _choose_one(mode, j, x, n, action, probability, noise, clip, s, q, th, v_wai
 
 
 @compiled(inline="always")
-def _interleave(rows, n, to):
-    """to[j·A + q] = rows[q, j]."""
-    A = len(rows)
-    for q in range(A):
-        row = rows[q]
-        k = q
-        for j in range(n):
-            to[k] = row[j]
-            k += A
-
-
-@compiled(inline="always")
 def _expect(row, K, successor, probability, r, th, v_next, begin, end, paired, x):
     """x[j] = r + θ·Σ_k probability[row + k]·v_next[successor[row + k], begin + j], k < K, two successors at a time (`paired`: the first two as
     well); row: where the list begins."""
@@ -214,7 +203,8 @@ def back_up(step, block, choice, s_from, s_to, w_from, w_to):
     together = choices if tile == W and choices * W <= TILE else 1  # actions whose sums are one loop
     few = together == choices and tile <= FEW
     x, mean, square = np.empty(together * tile), np.empty(together * tile), np.empty(together * tile)
-    top, bests, args = np.empty(tile), np.empty((A, tile)), np.empty((A, tile), np.int64)
+    top, bests, args, heads = np.empty(tile), np.empty((A, tile)), np.empty((A, tile), np.int64), np.arange(A)
+    values, actions, no_row = value.reshape(value.size), action.reshape(action.size), np.int64(0)
     keep = len(action) > 0 and (mode in (BEST, OPTIMISTIC))
     columns, sums = room_for_columns(S, choices if dense else 0, tile), np.empty(ROWS * COLUMNS)
     products = np.empty((s_to - s_from) * A * choices * tile if dense else 0)
@@ -257,9 +247,9 @@ def back_up(step, block, choice, s_from, s_to, w_from, w_to):
                                 z[j] += (1.0 - th) * v_wait[s, a + g, w0 + j, q]
                         _choose(mode, a + g, z, bests[q], top, args[q], action, mix, noise, clip, s, w0, n, q)
                     a += together
-            _interleave(bests, n, value[s, w0:w1].reshape(n * A))
+            interleave(bests, heads, no_row, A, n, values, (s * W + w0) * A)
             if keep:
-                _interleave(args, n, action[s, w0:w1].reshape(n * A))
+                interleave(args, heads, no_row, A, n, actions, (s * W + w0) * A)
 
 
 @compiled

@@ -11,9 +11,12 @@ from sums that were made before, for a tile of w that stays in cache (`_best_of_
 (`oldlight.kernels.products`).
 """
 
+import math
+
 import numpy as np
 
 from oldlight.kernels.cache import borrowing, compiled
+from oldlight.kernels.interleaving import interleave, interleave_scaled
 from oldlight.kernels.products import COLUMNS, ROWS, aligned_room, pack, room_for_columns, rows_of_tile, tile_of_sums
 
 _inner = borrowing(fastmath={"contract"})
@@ -157,98 +160,55 @@ def _find_twins(lists, A, s_from, s_to, twin):
 
 
 @_inner
-def _interleave(rows, which, scale, added, n, to):
-    """to[j·A + q] = added[q] + scale[q]·rows[which[q], j], five q at a time while there are as many, then one."""
-    A = len(which)
-    q = 0
-    while q + 4 < A:
-        row, row1, row2 = rows[which[q]], rows[which[q + 1]], rows[which[q + 2]]
-        row3, row4 = rows[which[q + 3]], rows[which[q + 4]]
-        r, r1, r2, r3, r4 = added[q], added[q + 1], added[q + 2], added[q + 3], added[q + 4]
-        th, th1, th2, th3, th4 = scale[q], scale[q + 1], scale[q + 2], scale[q + 3], scale[q + 4]
-        k = q
-        for j in range(n):
-            to[k] = r + th * row[j]
-            to[k + 1] = r1 + th1 * row1[j]
-            to[k + 2] = r2 + th2 * row2[j]
-            to[k + 3] = r3 + th3 * row3[j]
-            to[k + 4] = r4 + th4 * row4[j]
-            k += A
-        q += 5
-    while q < A:
-        row, th, r, k = rows[which[q]], scale[q], added[q], q
-        for j in range(n):
-            to[k] = r + th * row[j]
-            k += A
-        q += 1
-
-
-@_inner
-def _interleave_actions(rows, which, n, to):
-    """to[j·A + q] = rows[which[q], j], five q at a time while there are as many, then one."""
-    A = len(which)
-    q = 0
-    while q + 4 < A:
-        row, row1, row2 = rows[which[q]], rows[which[q + 1]], rows[which[q + 2]]
-        row3, row4 = rows[which[q + 3]], rows[which[q + 4]]
-        k = q
-        for j in range(n):
-            to[k] = row[j]
-            to[k + 1] = row1[j]
-            to[k + 2] = row2[j]
-            to[k + 3] = row3[j]
-            to[k + 4] = row4[j]
-            k += A
-        q += 5
-    while q < A:
-        row, k = rows[which[q]], q
-        for j in range(n):
-            to[k] = row[j]
-            k += A
-        q += 1
-
-
-@_inner
-def _best_of_products(matrix, reward, theta, v_next, part, scratch, value, action):
-    """`best_of_many` where transitions are a matrix: a tile of sums for each action, the best of them, and where they belong; value and action flat."""
+def _best_of_products(matrix, factors, v_next, part, scratch, value, action):
+    """`best_of_many` where transitions are a matrix: a tile of sums for each action, the best of them, and where they belong; value and action flat. Tiles have
+    `ROWS` rows and a state has A: as many states are found before they are written as have whole tiles; places[row]: where the row of a state is then."""
     s_from, s_to, w_from, w_to = part
-    columns, sums, best, arg = scratch
+    r, th = factors
+    columns, sums, best, arg, places = scratch
     choices, W = v_next.shape[1:]
-    A, last = len(matrix) // len(v_next), s_to * (len(matrix) // len(v_next)) - 1
-    tile = len(columns) * COLUMNS
+    A, size = len(r) // (s_to - s_from), ROWS * COLUMNS
+    last, tile, states = s_to * A - 1, len(columns) * COLUMNS, len(best) // A
     for w in range(w_from, w_to, tile):
         pack(v_next, w, min(tile, w_to - w), columns)
         for g in range(w, min(w + tile, w_to), GROUP * COLUMNS):
-            for row in range(s_from * A, last + 1, ROWS):
+            for s0 in range(s_from, s_to, states):
+                s1 = min(s0 + states, s_to)
                 for w0 in range(g, min(g + GROUP * COLUMNS, w + tile, w_to), COLUMNS):
                     n, packed = min(COLUMNS, w_to - w0), columns[(w0 - w) // COLUMNS]
-                    for a in range(choices):
-                        tile_of_sums(matrix, rows_of_tile(row, last), packed[a], sums[a])
-                    _best_of_rows(sums, ROWS * COLUMNS, best, arg)
-                    for i in range(min(ROWS, last + 1 - row)):
-                        s, q = (row + i) // A, (row + i) % A
-                        r = reward[min(s, len(reward) - 1), min(q, reward.shape[1] - 1)]
-                        th = theta[min(s, len(theta) - 1), min(q, theta.shape[1] - 1)]
-                        to = np.uint64((s * W + w0) * A + q)
-                        _spread(best, i * COLUMNS, n, r, th, A, to, value)
-                        if len(action) > 0:
-                            _spread_actions(arg, i * COLUMNS, n, A, to, action)
+                    for i in range(0, (s1 - s0) * A, ROWS):
+                        rows, found = rows_of_tile(s0 * A + i, last), best[i : i + ROWS].reshape(size)
+                        if choices == 1:
+                            tile_of_sums(matrix, rows, packed[0], found)
+                            continue
+                        for a in range(choices):
+                            tile_of_sums(matrix, rows, packed[a], sums[a])
+                        _best_of_rows(sums, size, found, arg[i : i + ROWS].reshape(size))
+                    for s in range(s0, s1):
+                        here, to = (s - s_from) * A, (s * W + w0) * A
+                        interleave_scaled(best, places, here, A, n, value, to, th, r)
+                        if len(action) > 0:  # where there is one choice, 0: `arg` was never written
+                            interleave(arg, places, here, A, n, action, to)
+
+
+@compiled
+def _room_for_products(S, choices, A, part):
+    """Scratch for `_best_of_products`."""
+    s_from, s_to, w_from, w_to = part
+    states = ROWS // math.gcd(ROWS, A)
+    rows, places = states * A, np.arange((s_to - s_from) * A) % (states * A)
+    best, sums = aligned_room(rows * COLUMNS), aligned_room(choices * ROWS * COLUMNS)
+    room = room_for_columns(S, choices, w_to - w_from), sums.reshape(choices, ROWS * COLUMNS)
+    return *room, best.reshape(rows, COLUMNS), np.zeros((rows, COLUMNS), np.int64), places
 
 
 @_inner
-def _spread(best, first, n, r, th, A, to, value):
-    """value[to + j·A] = r + th·best[first + j], j < n."""
-    for j in range(np.uint64(first), np.uint64(first + n)):
-        value[to] = r + th * best[j]
-        to += np.uint64(A)
-
-
-@_inner
-def _spread_actions(arg, first, n, A, to, action):
-    """action[to + j·A] = arg[first + j], j < n."""
-    for j in range(np.uint64(first), np.uint64(first + n)):
-        action[to] = arg[j]
-        to += np.uint64(A)
+def _fill_factors(reward, theta, s_from, A, r, th):
+    """What is added to the best sum of each state and head, from s_from on, and what it is multiplied by; one s or q1 may stand for all of them."""
+    for i in range(len(r)):
+        s, q = s_from + i // A, i % A
+        r[i] = reward[min(s, len(reward) - 1), min(q, reward.shape[1] - 1)]
+        th[i] = theta[min(s, len(theta) - 1), min(q, theta.shape[1] - 1)]
 
 
 @compiled(fastmath={"contract"})
@@ -257,28 +217,22 @@ def best_of_many(lists, matrix, reward, theta, v_next, value, action, part):
     successor, probability, first, count = lists
     s_from, s_to, w_from, w_to = part
     S, choices, _ = v_next.shape
-    if len(matrix) > 0:
-        columns, sums = room_for_columns(S, choices, w_to - w_from), aligned_room(choices * ROWS * COLUMNS)
-        best, arg = aligned_room(ROWS * COLUMNS), np.empty(ROWS * COLUMNS, np.int64)
-        scratch = (columns, sums.reshape(choices, ROWS * COLUMNS), best, arg)
-        flat = value.reshape(value.size), action.reshape(action.size)
-        _best_of_products(matrix, reward, theta, v_next, part, scratch, *flat)
-        return
     A, rows, keep = value.shape[2], (s_to - s_from) * value.shape[2], len(action) > 0
-    s_reward, q_reward = reward.shape
-    s_theta, q_theta = theta.shape
+    values, actions, r, th = value.reshape(value.size), action.reshape(action.size), np.empty(rows), np.empty(rows)
+    _fill_factors(reward, theta, s_from, A, r, th)
+    if len(matrix) > 0:
+        scratch = _room_for_products(S, choices, A, part)
+        _best_of_products(matrix, (r, th), v_next, part, scratch, values, actions)
+        return
     twin = np.empty(rows, np.int64)
     _find_twins(lists, A, s_from, s_to, twin)
-    tile = min(TILE, w_to - w_from)
-    bests, args = np.empty((A, tile)), np.empty((A, tile), np.int64)
-    r, th, x = np.empty(A), np.empty(A), np.empty((choices, tile))
+    W, tile = value.shape[1], min(TILE, w_to - w_from)
+    bests, args, x = np.empty((A, tile)), np.empty((A, tile), np.int64), np.empty((choices, tile))
     for w0 in range(w_from, w_to, tile):
         n = min(tile, w_to - w0)
         for s in range(s_from, s_to):
-            here = (s - s_from) * A
+            here, to = (s - s_from) * A, (s * W + w0) * A
             for q in range(A):
-                r[q] = reward[min(s, s_reward - 1), min(q, q_reward - 1)]
-                th[q] = theta[min(s, s_theta - 1), min(q, q_theta - 1)]
                 if twin[here + q] < q:
                     continue
                 best, arg = bests[q], args[q]
@@ -291,7 +245,6 @@ def best_of_many(lists, matrix, reward, theta, v_next, value, action, part):
                 if K > 1:
                     i_second, p_second = np.int64(successor[row + 1]), probability[row + 1]
                 _best_of_sums(v_next, i, p, i_second, p_second, w0, n, best, arg)
-            which = twin[here : here + A]
-            _interleave(bests, which, th, r, n, value[s, w0 : w0 + n].reshape(n * A))
+            interleave_scaled(bests, twin, here, A, n, values, to, th, r)
             if keep:
-                _interleave_actions(args, which, n, action[s, w0 : w0 + n].reshape(n * A))
+                interleave(args, twin, here, A, n, actions, to)

@@ -103,10 +103,23 @@ def products(nodes: int, mdp: ol.TabularMDP) -> list[Callable[[], float]]:
     return [lambda arrays=arrays: loop(*arrays) for arrays in places]
 
 
+def numpy_products(nodes: int, mdp: ol.TabularMDP) -> Callable[[], None]:
+    """The same products, each by the library's product of a vector and a matrix, as one would write it in Python."""
+    P = np.ascontiguousarray(mdp.transitions[0].reshape(mdp.n_states, -1))
+    laws, out = list(np.random.default_rng(0).dirichlet(np.ones(mdp.n_states), size=nodes)), np.empty(P.shape[1])
+
+    def work() -> None:
+        for law in laws:
+            np.dot(law, P, out)
+
+    return work
+
+
 def loss_nodes(quick: bool) -> Iterator[dict[str, Any]]:
     """Loss alone on the dense random process (S = 20, A = 5, H = 10), exact. theirs: as many products of a law with P (20 × 100), all
     actions at once, as the search opens nodes (laws, and corners of every time), in a bare compiled loop (goal: at most twice that), in turn with ours. search: of our time, the
-    one compiled call that finds the values and the sequences of actions; the rest is Python: arrays, checks, a solution and its certificate."""
+    one compiled call that finds the values and the sequences of actions; the rest is Python: arrays, checks, a solution and its certificate. by NumPy: the same products, a call of
+    the library's product of a vector and a matrix each; next to it our time as a multiple of that."""
     from oldlight.kernels import corners
 
     mdp = dense_instance()
@@ -115,8 +128,9 @@ def loss_nodes(quick: bool) -> Iterator[dict[str, Any]]:
         plan = partial(ol.solve, problem, progress=False)
         nodes = plan().work.information_states - mdp.n_states  # the states after the last step are not opened
         with timed_calls(corners, "settle_all") as spent:
-            t = best(1 if quick else 4, ours=plan, **{f"place {k}": do for k, do in enumerate(products(nodes, mdp))})
-        ours, searched = t.pop("ours"), min(spent)
+            places = {f"place {k}": do for k, do in enumerate(products(nodes, mdp))}
+            t = best(1 if quick else 4, ours=plan, numpy=numpy_products(nodes, mdp), **places)
+        ours, library, searched = t.pop("ours"), t.pop("numpy"), min(spent)
         bare = min(t.values())
         yield {
             "what": f"{text}, {nodes:,} nodes",
@@ -125,6 +139,8 @@ def loss_nodes(quick: bool) -> Iterator[dict[str, Any]]:
             "theirs": bare,
             "search / theirs": f"{searched / bare:.2f}×",
             "ratio": ours / bare,
+            "by NumPy": library,
+            "ours / NumPy": f"{ours / library:.2f}×",
         }
 
 

@@ -248,6 +248,18 @@ def test_code_of_ones_own_that_is_being_compiled_may_call_a_loop(package: Path, 
     assert run(package, "from oldlight.kernels.mine import mine\nprint(mine(1.0))")[0] == ["2.0"]
 
 
+def test_the_part_that_only_compiling_needs_is_read_when_something_that_calls_it_is_compiled(
+    package: Path, run: Run
+) -> None:
+    script = (
+        "import numba\nfrom oldlight.kernels.caller import caller\nprint(caller(1.0), sum(caller.stats.cache_hits.values()))\n"
+        "(compiled,) = caller.overloads.values()\nprint('_get_module_for_linking' in vars(compiled.library))\n"
+        "print(numba.njit(lambda x: 10 * caller(x))(1.0), '_get_module_for_linking' in vars(compiled.library))\n"
+    )
+    assert run(package, script)[0] == ["2.0", "0", "False", "20.0", "False"]
+    assert run(package, script)[0] == ["2.0", "1", "True", "20.0", "False"]
+
+
 def test_loading_imports_nothing_that_only_compiling_needs_and_compiling_still_works(package: Path, run: Run) -> None:
     """A loop that makes, slices and reshapes arrays, from disk: numba's functions of arrays stay where they are; it raises what it should, and code of
     one's own is compiled afterwards. If thorough it also writes a slice at once, which takes numba five seconds to compile."""

@@ -24,7 +24,7 @@ from oldlight.learners import DelayedUCBVI, learn
 rng = np.random.default_rng(4)
 mdp = ol.TabularMDP(rng.dirichlet(np.ones(4), size=(4, 2)), rng.random((4, 2)), horizon=6)
 problem = ol.ImpairedMDP(mdp, ol.ConstantDelay(1))
-learn(problem, DelayedUCBVI(), 3000, seed=11, checkpoint=sys.argv[1], checkpoint_every=0.05).save(sys.argv[2])
+learn(problem, DelayedUCBVI(), 60_000, seed=11, checkpoint=sys.argv[1], checkpoint_every=0.05).save(sys.argv[2])
 """
 
 
@@ -53,7 +53,7 @@ def test_kill_nine_and_go_on(tmp_path: Path) -> None:
     assert kills > 0
     draws = np.random.default_rng(4)
     mdp = ol.TabularMDP(draws.dirichlet(np.ones(4), size=(4, 2)), draws.random((4, 2)), horizon=6)
-    undisturbed = learn(ol.ImpairedMDP(mdp, ol.ConstantDelay(1)), DelayedUCBVI(), 3000, seed=11)
+    undisturbed = learn(ol.ImpairedMDP(mdp, ol.ConstantDelay(1)), DelayedUCBVI(), 60_000, seed=11)
     again = ol.LearningRun.load(result)
     assert np.array_equal(again.values, undisturbed.values)
     assert np.array_equal(again.returns, undisturbed.returns)

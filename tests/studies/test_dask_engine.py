@@ -19,7 +19,7 @@ import pytest
 import oldlight as ol
 from oldlight.studies import Progress, cluster, load_study, numbers, results, run_study, status
 from oldlight.studies.result import unpack
-from oldlight.studies.work import PackedJob, RunSettings, perform
+from oldlight.studies.work import Event, PackedJob, RunSettings, perform
 from repeats import repeats
 
 distributed = pytest.importorskip("distributed", reason="the dask engine is optional")
@@ -186,6 +186,40 @@ def test_a_killed_worker_changes_nothing(scheduler: tuple[str, list[subprocess.P
     assert state.complete, state.failed
     assert numbers(tmp_path / "runs") == expected
     assert not list((tmp_path / "runs" / "running").glob("*.npz"))
+
+
+def test_a_result_that_died_with_its_worker_is_waited_for_again(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The worker ends a job and is killed before anybody has looked at its result: the scheduler has the job done again."""
+
+    class Future:
+        key, fates = "", ["lost", "pending", "finished"]
+
+        def add_done_callback(self, call: Any) -> None:
+            self.status = self.fates.pop(0)
+            call(self)
+
+        def result(self) -> Event:
+            return Event("done", "the job")
+
+    class Client:
+        def submit(self, *_: Any, key: str, **__: Any) -> Future:
+            future.key = key
+            return future
+
+        def subscribe_topic(self, *_: Any) -> None: ...
+
+        def cancel(self, left: list[Any], **_: Any) -> None:
+            assert not left
+
+    future = Future()
+    monkeypatch.setattr(cluster, "_client", lambda *_: contextlib.nullcontext(Client()))
+    (tmp_path / "running").mkdir()
+    job = next(iter(load_study(KEYS).jobs()))
+    settings = RunSettings(str(tmp_path), 1.0, ol.__version__)
+    assert list(cluster.run_on_dask([job], settings, 1, None)) == [Event("done", "the job")]
+    assert not future.fates
 
 
 def test_a_local_cluster_where_no_address_is_given(tmp_path: Path) -> None:

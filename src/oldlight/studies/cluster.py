@@ -45,7 +45,15 @@ def run_on_dask(
             while futures:
                 with contextlib.suppress(queue.Empty):  # a wait that Ctrl-C can interrupt
                     message = news.get(timeout=1.0)
-                    yield message if isinstance(message, Event) else _outcome(message, futures.pop(message.key)[1])
+                    if isinstance(message, Event):
+                        yield message
+                    elif message.status in (
+                        "lost",
+                        "pending",
+                    ):  # its worker died with the result: the scheduler has the job done again
+                        message.add_done_callback(news.put)
+                    else:
+                        yield _outcome(message, futures.pop(message.key)[1])
         finally:
             client.cancel([future for future, _ in futures.values()], reason="stopped")
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 from typing import TypeAlias
 
 import numpy as np
+from numpy.typing import NDArray
 
 from oldlight import checks
 
@@ -19,6 +20,11 @@ LARGEST = 2**63 - 1  # fits in every file format
 def stream(seed: int | None, *purpose: int) -> np.random.Generator:
     """The generator of one purpose, which others with this seed know nothing of; None: another one each time."""
     return np.random.Generator(np.random.SFC64(np.random.SeedSequence(seed, spawn_key=purpose)))
+
+
+def words(seed: int, *purpose: int) -> NDArray[np.uint64]:
+    """What `stream` makes its generator from, for compiled loops that draw the same numbers (`oldlight.kernels.random_numbers`)."""
+    return np.asarray(np.random.SeedSequence(seed, spawn_key=purpose).generate_state(3, np.uint64), dtype=np.uint64)
 
 
 def seed_number(seed: Seed, *, must_repeat: str | None = None) -> int:

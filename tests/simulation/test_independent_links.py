@@ -72,6 +72,33 @@ def test_ages_beyond_those_that_are_counted_at_once(channel: Any) -> None:
     assert (fast.ages[:, independent_links.YOUNG + 2 : -1] > 0).any()
 
 
+def late_rule(horizon: int) -> tuple[ol.ImpairedMDP, ol.TablePolicy]:
+    """A process behind short random delays, and some policy."""
+    mdp = ol.instances.sensing_chain(0.8, n_states=4, n_actions=2, horizon=horizon)
+    problem = ol.ImpairedMDP(mdp, ol.EmpiricalDelay({0: 0.4, 1: 0.3, 3: 0.3}))
+    layout = ol.Layout.of(problem)
+    return problem, ol.TablePolicy(layout, np.random.default_rng(1).integers(2, size=layout.size).astype(np.uint8))
+
+
+@pytest.mark.parametrize("horizon", [62, 63, 64, 65, 130])
+def test_arrivals_of_episodes_longer_than_one_number_has_bits(horizon: int) -> None:
+    problem, policy = late_rule(horizon)
+    world = World(problem)
+    assert world._loop_of(world.player(policy)) is independent_links.play_random
+    fast, slow = (ol.simulate(problem, which, 1_100, seed=2) for which in (policy, ol.FunctionPolicy(policy.action, 2)))
+    assert np.array_equal(fast.returns, slow.returns)
+    assert np.array_equal(fast.ages, slow.ages)
+
+
+def test_a_table_whose_codes_are_too_large_is_played_by_the_general_loop(monkeypatch: pytest.MonkeyPatch) -> None:
+    problem, policy = late_rule(6)
+    fast = ol.simulate(problem, policy, EPISODES, seed=2)
+    monkeypatch.setattr(independent_links, "CODES", 2 * policy.layout.size)
+    world = World(problem)
+    assert world._loop_of(world.player(policy)) is None
+    assert np.array_equal(ol.simulate(problem, policy, EPISODES, seed=2).returns, fast.returns)
+
+
 CERTAIN_FROM = [
     ("bernoulli:0.5", 4),  # d_0 is certain, and numbers are drawn in order
     ("constant:2", 0),

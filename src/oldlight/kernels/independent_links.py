@@ -3,8 +3,8 @@
 What arrives when is then known before the process has moved, and the agent's side of an episode is short:
 
     play_late        every observation is `late` steps late and none is lost: what is known when is the same in all episodes
-    play_random      the delays are random, and none is lost. Arrivals of a whole tile of episodes are drawn first; in order and at most one a time, so that the
-                     newest visible step is one further wherever something arrives
+    play_random      the delays are random, and none is lost. Arrivals of a whole tile of episodes are drawn first, a bit of a number for each time; in order and at
+                     most one a time, so that the newest visible step is one further wherever something arrives
     play_blackouts   every observation is `late` steps late or lost. Between two that are seen the policy follows one sequence: its place in the
                      table is worked out when an observation is seen, and after that only the time is added
 
@@ -25,6 +25,8 @@ from oldlight.kernels.episodes import TILE, draw, draw_row
 PART = 4 * TILE  # episodes at a time
 FEW = 32  # running sums
 YOUNG = 12  # ages that are counted for many episodes at once
+WORD = 64  # times whose arrivals are the bits of one number
+CODES = 2**31  # of queues and one action more, where delays are random
 
 
 @borrowing
@@ -49,20 +51,29 @@ def _remember(codes, acts, power, inverse):
 
 @borrowing
 def _earn(reward, now, acts, returns, earned):
-    """The rewards of one step, for each episode and together: earned[0], where tiles are added up one by one, as in the general loop."""
+    """The rewards of one step, for each episode and together: earned[0], where tiles are added up one by one, as in the general loop. Those of a whole part are added
+    up side by side: one addition after the other would take longer than all the rest."""
+    if len(acts) == 4 * TILE:
+        total, second, third, fourth = 0.0, 0.0, 0.0, 0.0
+        for e in range(np.uintp(TILE)):
+            total += _earn_one(reward, now, acts, returns, e)
+            second += _earn_one(reward, now, acts, returns, e + np.uintp(TILE))
+            third += _earn_one(reward, now, acts, returns, e + np.uintp(2 * TILE))
+            fourth += _earn_one(reward, now, acts, returns, e + np.uintp(3 * TILE))
+        earned[0] = earned[0] + total + second + third + fourth
+        return
     for low in range(0, len(acts), TILE):
-        here = slice(low, min(low + TILE, len(acts)))
-        earned[0] += _earn_together(reward, now[here], acts[here], returns[here])
+        total = 0.0
+        for e in range(np.uintp(low), np.uintp(min(low + TILE, len(acts)))):
+            total += _earn_one(reward, now, acts, returns, e)
+        earned[0] += total
 
 
-@borrowing
-def _earn_together(reward, now, acts, returns):
-    total = 0.0
-    for e in range(len(acts)):
-        r = reward[np.uintp(now[e]), np.uintp(acts[e])]
-        returns[e] += r
-        total += r
-    return total
+@compiled(inline="always")
+def _earn_one(reward, now, acts, returns, e):
+    r = reward[np.uintp(now[e]), np.uintp(acts[e])]
+    returns[e] += r
+    return r
 
 
 @borrowing
@@ -146,8 +157,8 @@ def play_random(world, rule, draws, played):
     index, cumulative, rewards = world.successor, world.cumulative, world.rewards
     states, pending, (H, _, A) = played.states, rule.pending, rewards.shape
     n, nothing_yet, visited = states.shape[1], played.ages.shape[1] - 1, states.reshape(-1)
-    came, short, long = np.empty((H + 1, PART), np.uint8), np.empty((3, PART), np.int32), np.empty((2, PART), np.int64)
-    agents = Agents(short[0], short[1], short[2], long[0], long[1])
+    came, known = np.empty((H // WORD + 1, PART), np.int64), np.empty((5, PART), np.int32)
+    agents = Agents(known[0], known[1], known[2], known[3], known[4])
     for low in range(0, n, PART):
         high = min(low + PART, n)
         tile, returns = slice(0, high - low), played.returns[low:high]
@@ -156,7 +167,7 @@ def play_random(world, rule, draws, played):
         _begin(world.initial, draws.state[0, low:high], states[0, low:high])
         for h in range(H):
             now, acts = states[h, low:high], played.actions[h, low:high]
-            _hear(came[h], 1 if h == 0 else A, 1.0 / A, agents)
+            _hear(came[h // WORD], np.int64(h % WORD), np.int32(1 if h == 0 else A), 1.0 / A, agents)
             _count(h, agents.newest[tile], nothing_yet, played.ages[h])
             if h < len(pending):
                 _fill(acts, pending[h])
@@ -173,10 +184,10 @@ def play_random(world, rule, draws, played):
 
 @compiled
 def _arrivals(low, high, world, draws, played, came):
-    """came[h, e]: does an observation of episode low + e arrive at time h? Fills `settles`."""
-    H, waits, longest = len(came) - 1, world.interarrival, world.longest_delay
-    for h in range(H + 1):
-        _fill(came[h], 0)
+    """Bit h % WORD of came[h // WORD, e]: does an observation of episode low + e arrive at time h? Fills `settles`."""
+    H, waits, longest = len(world.rewards), world.interarrival, world.longest_delay
+    for word in range(len(came)):
+        _fill(came[word], 0)
     for i in range(H):
         law, u = waits[min(max(i - 1, 0), len(waits) - 1), 0], draws.link[i, low:high]
         before, settles = played.settles[max(i - 1, 0), low:high], played.settles[i, low:high]
@@ -186,7 +197,10 @@ def _arrivals(low, high, world, draws, played, came):
             _settle_soon(law[0, 0], np.int32(i + longest), u, before, settles)
         else:
             _settle(law, i + longest, u, before, settles)
-        _mark(np.int32(H), settles, came)
+        if len(came) == 1:
+            _mark(np.int64(H), settles, came[0])
+        else:
+            _mark_word(np.int64(H), settles, came)
 
 
 @borrowing
@@ -209,9 +223,16 @@ def _settle(law, last, u, before, settles):
 
 
 @borrowing
-def _mark(H, settles, came):
+def _mark(last, settles, came):
     for e in range(len(settles)):
-        came[np.uintp(min(settles[e], H)), np.uintp(e)] = 1
+        came[e] |= np.int64(1) << min(np.int64(settles[e]), last)
+
+
+@borrowing
+def _mark_word(last, settles, came):
+    for e in range(len(settles)):
+        h = min(np.int64(settles[e]), last)
+        came[np.uintp(h // WORD), np.uintp(e)] |= np.int64(1) << (h % WORD)
 
 
 @borrowing
@@ -221,15 +242,15 @@ def _know_nothing(agents):
 
 
 @borrowing
-def _hear(came, A, inverse, agents):
+def _hear(came, h, A, inverse, agents):
     """An observation has arrived, or not: the oldest action leaves the queue, unless it was the first observation or none. (A is 1 where nothing was done yet.)"""
     newest, waited, _, codes, weights = agents
-    for e in range(len(came)):
-        shorter = (came[e] == 1) & (newest[e] >= 0)
-        codes[e] = np.int64((codes[e] + 0.5) * (inverse if shorter else 1.0))
-        weights[e] *= 1 if shorter else A
-    for e in range(len(came)):
-        seen = np.int32(came[e])
+    for e in range(len(newest)):
+        shorter = ((came[e] >> h) & 1 == 1) & (newest[e] >= 0)
+        codes[e] = np.int32((codes[e] + 0.5) * (inverse if shorter else 1.0))
+        weights[e] *= np.int32(1) if shorter else A
+    for e in range(len(newest)):
+        seen = np.int32((came[e] >> h) & 1)
         newest[e] += seen
         waited[e] = (waited[e] + np.int32(1)) * (np.int32(1) - seen)
 
@@ -248,7 +269,7 @@ def _look_up_each(table, offset, root, n, visited, agents, acts):
     newest, _, blocks, codes, weights = agents
     for e in range(len(acts)):
         t = newest[e]
-        place = offset[np.uintp(blocks[e])] + visited[np.uintp(max(t, 0) * n + e)] * weights[e]
+        place = offset[np.uintp(blocks[e])] + visited[np.uintp(max(t, 0) * n + e)] * np.int64(weights[e])
         acts[e] = table[np.uintp(codes[e] + (place if t >= 0 else root))]
 
 

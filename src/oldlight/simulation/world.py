@@ -23,7 +23,7 @@ from oldlight.model.policies import (
 from oldlight.model.policy_check import check_made_for
 from oldlight.model.problem import ImpairedMDP
 from oldlight.model.successors import successor_sums
-from oldlight.random_streams import stream
+from oldlight.random_streams import stream, words
 from oldlight.simulation.asked import ask_at_once
 from oldlight.simulation.simulated_bytes import CHUNK as CHUNK
 
@@ -85,7 +85,7 @@ class Room:
         self.state, self.action, self.link = np.empty((steps, CHUNK)), np.empty((steps, CHUNK)), np.zeros((H, CHUNK))
         self.whole, self.agent = np.empty((3, steps, CHUNK), dtype=np.int32), np.empty((5, CHUNK), dtype=np.int64)
         drawn = (H if world.draws_losses else 0, CHUNK)
-        self.loss, self.lost = np.empty(drawn), np.empty(drawn, dtype=np.bool_)
+        self.lost = np.empty(drawn, dtype=np.bool_)
 
 
 _GIVEN = 4
@@ -97,8 +97,9 @@ class World:
 
     def __init__(self, problem: ImpairedMDP) -> None:
         from oldlight.kernels import episodes as kernels
+        from oldlight.kernels import random_numbers
 
-        self.problem, self.kernels = problem, kernels
+        self.problem, self.kernels, self.numbers = problem, kernels, random_numbers
         mdp, law = problem.mdp, problem.law
         H, A = problem.horizon, problem.n_actions
         self.index, self.cumulative = successor_sums(mdp)
@@ -109,7 +110,7 @@ class World:
         self.late = problem.warmup or late  # a law ends at the horizon, a warm start may be longer
         self.draws_link = law.constant is None or (problem.loss is not None and len(first) > 1)
         self.layout = None if problem.arrival_probability is not None else Layout.of(problem)
-        self._arrival_probabilities = np.zeros((0, 1)) if problem.loss is None else _drawn_here(problem.loss, H)
+        self._arrival_probabilities = np.zeros(0) if problem.loss is None else _drawn_here(problem.loss, H)
         self.draws_losses = len(self._arrival_probabilities) > 0
         with np.errstate(over="ignore"):  # codes of queues too long for a table are never used
             powers = np.cumprod(np.append(1, np.full(problem.warmup + H, A)), dtype=np.int64)
@@ -158,25 +159,33 @@ class World:
         use again."""
         room = room or Room(self)
         problem, H = self.problem, self.problem.horizon
-        state = stream(seed, chunk, 0).random(out=room.state)
-        link, lost = np.zeros((1, 1)), np.zeros((1, 1), dtype=np.bool_)
-        if self.draws_link or problem.loss is not None:  # a stream takes as long as a thousand steps to make
+        state, link, lost = self._fill(seed, chunk, 0, room.state), np.zeros((1, 1)), np.zeros((1, 1), dtype=np.bool_)
+        rows = H if problem.loss is not None else problem.law.uncertain_steps
+        if problem.loss is not None and not self.draws_losses:
             link_rng = stream(seed, chunk, 1)
             if self.draws_link:
+                link = link_rng.random(out=room.link)
+            lost = problem.loss.lost(link_rng, H, CHUNK)
+        elif self.draws_link or self.draws_losses:
+            numbers = self.numbers.begin(words(seed, chunk, 1))
+            if self.draws_link:
                 link = room.link
-                link_rng.random(out=link if problem.loss is not None else link[: problem.law.uncertain_steps])
-        if problem.loss is not None:
-            if not self.draws_losses:
-                lost = problem.loss.lost(link_rng, H, CHUNK)
-            else:  # the same, in memory that is there
-                lost = np.greater_equal(link_rng.random(out=room.loss), self._arrival_probabilities, out=room.lost)
-            if H == 1:  # one row means that nothing is lost: two say which
-                lost = np.concatenate([lost, lost])
+                self.numbers.fill(numbers, link[:rows])
+            if self.draws_losses:  # as `LossChannel.lost` would draw them
+                lost = room.lost
+                self.numbers.lose(numbers, self._arrival_probabilities, lost)
+        if problem.loss is not None and H == 1:  # one row means that nothing is lost: two say which
+            lost = np.concatenate([lost, lost])
         asks = player is None or player.mode in (self.kernels.PROBABILITIES, self.kernels.GIVEN)
         # of a policy that does not randomise only the steps before step 0
         rows = problem.warmup + H if asks else problem.warmup
-        action = stream(seed, chunk, 2).random(out=room.action[:rows]) if rows else np.zeros((1, 1))
+        action = self._fill(seed, chunk, 2, room.action[:rows]) if rows else np.zeros((1, 1))
         return Draws(state, link, action, lost)
+
+    def _fill(self, seed: int, chunk: int, purpose: int, out: Floats) -> Floats:
+        """The numbers of one purpose, those of `stream`."""
+        self.numbers.fill(self.numbers.begin(words(seed, chunk, purpose)), out)
+        return out
 
     def play(self, player: Player, draws: Draws, n: int, room: Room | None = None) -> tuple[Any, ...]:
         """n episodes with the given random numbers: returns, rewards by step, ages, and states, actions, arrivals (step, episode); of these three nothing
@@ -216,7 +225,8 @@ class World:
             return None
         if self.late >= 0:
             return loops.play_late
-        return loops.play_random if problem.warmup == 0 and waits.shape[1:3] == (1, 1) else None
+        small = player.table.size * problem.n_actions < loops.CODES
+        return loops.play_random if small and problem.warmup == 0 and waits.shape[1:3] == (1, 1) else None
 
     def played(self, n: int, room: Room | None = None) -> Any:
         """Room for n episodes; states, actions and arrivals only in `room` if that is given and large enough."""
@@ -251,12 +261,12 @@ class World:
 
 
 def _drawn_here(loss: LossChannel, horizon: int) -> Floats:
-    """λ_h of independent losses that `LossChannel.lost` would draw, axes (h, 1), or (1, 1) where they are the same; empty for others."""
+    """λ_h of independent losses that `LossChannel.lost` would draw, or one number where they are the same; empty for others."""
     modes = loss.modes(horizon)
     if modes is None or len(modes.first) > 1 or type(loss).lost is not LossChannel.lost:
-        return np.zeros((0, 1))
+        return np.zeros(0)
     seen = loss.arrival_probabilities(horizon)
-    return seen[:1, None] if (seen == seen[0]).all() else seen[:, None]
+    return np.array(seen[:1] if (seen == seen[0]).all() else seen)
 
 
 def _flat(table: NDArray[Any], n_actions: int | None = None) -> NDArray[Any]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from oldlight.kernels.random_numbers import begin, fill, lose
+from oldlight.kernels.random_numbers import SOME, begin, fill, lose
 from oldlight.random_streams import stream, words
 
 SEEDS = [(0, ()), (1, (3, 2)), (2**63 - 1, (0, 1)), (2**70, (5,))]
@@ -15,7 +15,7 @@ SEEDS = [(0, ()), (1, (3, 2)), (2**63 - 1, (0, 1)), (2**70, (5,))]
 def test_the_numbers_are_those_of_numpy(seed: int, purpose: tuple[int, ...]) -> None:
     state = begin(words(seed, *purpose))
     theirs = stream(seed, *purpose)
-    for shape in ((3, 4096), (1, 1), (2, 7), (0, 5)):
+    for shape in ((3, 4096), (1, 1), (2, 7), (0, 5), (2, SOME - 1), (3, SOME + 1)):
         found = np.empty(shape)
         fill(state, found)
         np.testing.assert_array_equal(found, theirs.random(shape))

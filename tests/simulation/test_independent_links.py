@@ -72,6 +72,26 @@ def test_ages_beyond_those_that_are_counted_at_once(channel: Any) -> None:
     assert (fast.ages[:, independent_links.YOUNG + 2 : -1] > 0).any()
 
 
+@pytest.mark.parametrize(
+    ("law", "few"),
+    [(ol.EmpiricalDelay({0: 0.3, 1: 0.2, 2: 0.1, 4: 0.2, 6: 0.2}), {True}), (ol.GeometricDelay(0.5), {True, False})],
+    ids=["few", "many"],
+)
+def test_few_blocks_of_a_time_and_many(law: ol.DelayLaw, few: set[bool]) -> None:
+    """A table whose times have few blocks, which are gone through for all episodes, and one with times that have more; beside the general loop."""
+    mdp = ol.instances.sensing_chain(0.8, n_states=4, n_actions=2, horizon=9)
+    problem = ol.ImpairedMDP(mdp, law)
+    layout = ol.Layout.of(problem)
+    blocks = [len(list(layout.blocks(h))) for h in range(9)]
+    assert {n <= independent_links.BLOCKS for n in blocks} == few
+    policy = ol.TablePolicy(layout, np.random.default_rng(1).integers(2, size=layout.size).astype(np.uint8))
+    assert World(problem)._loop_of(World(problem).player(policy)) is independent_links.play_random
+    asked = ol.FunctionPolicy(policy.action, 2)
+    fast, slow = (ol.simulate(problem, which, EPISODES, seed=2, record=True) for which in (policy, asked))
+    for name in ("returns", "ages", "states", "actions"):
+        assert np.array_equal(getattr(fast, name), getattr(slow, name)), name
+
+
 def late_rule(horizon: int) -> tuple[ol.ImpairedMDP, ol.TablePolicy]:
     """A process behind short random delays, and some policy."""
     mdp = ol.instances.sensing_chain(0.8, n_states=4, n_actions=2, horizon=horizon)

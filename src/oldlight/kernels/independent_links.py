@@ -27,6 +27,7 @@ FEW = 32  # running sums
 YOUNG = 12  # ages that are counted for many episodes at once
 WORD = 64  # times whose arrivals are the bits of one number
 CODES = 2**31  # of queues and one action more, where delays are random
+BLOCKS = 8  # of one time of the table, for which the states of all episodes are gone through
 
 
 @borrowing
@@ -142,13 +143,14 @@ def _look_up(table, place, weight, newest, codes, acts):
 
 class Agents(NamedTuple):
     """What the agents of a tile know: the newest visible step (−1: none), for how long nothing new has come, the code of the queue, and A^m for its length m,
-    which never shrinks: the weight of the next action. `blocks` is scratch."""
+    which never shrinks: the weight of the next action. `blocks` and `places` are scratch."""
 
     newest: np.ndarray
     waited: np.ndarray
     blocks: np.ndarray
     codes: np.ndarray
     weights: np.ndarray
+    places: np.ndarray
 
 
 @compiled
@@ -157,8 +159,8 @@ def play_random(world, rule, draws, played):
     index, cumulative, rewards = world.successor, world.cumulative, world.rewards
     states, pending, (H, _, A) = played.states, rule.pending, rewards.shape
     n, nothing_yet, visited = states.shape[1], played.ages.shape[1] - 1, states.reshape(-1)
-    came, known = np.empty((H // WORD + 1, PART), np.int64), np.empty((5, PART), np.int32)
-    agents = Agents(known[0], known[1], known[2], known[3], known[4])
+    came, known = np.empty((H // WORD + 1, PART), np.int64), np.empty((6, PART), np.int32)
+    agents = Agents(known[0], known[1], known[2], known[3], known[4], known[5])
     for low in range(0, n, PART):
         high = min(low + PART, n)
         tile, returns = slice(0, high - low), played.returns[low:high]
@@ -174,7 +176,12 @@ def play_random(world, rule, draws, played):
             else:
                 offset = rule.offset[min(h, len(rule.offset) - 1)]
                 _look_where(np.int32(h), np.int32(offset.shape[0] - 1), np.int32(offset.shape[1]), agents)
-                _look_up_each(rule.table, offset.reshape(-1), rule.root[h], n, visited[low:], agents, acts)
+                root = np.int32(rule.root[h])
+                if _few(offset):
+                    _find_in_blocks(h, low, high, offset, root, np.int32(A), states, agents)
+                else:
+                    _find_each(offset.reshape(-1), root, n, visited[low:], agents, acts)
+                _look_up_there(rule.table, agents.places, acts)
             _join(agents.codes, acts, agents.weights)
             _earn(rewards[h], now, acts, returns, played.earned[h:])
             if h + 1 < H:
@@ -244,7 +251,7 @@ def _know_nothing(agents):
 @borrowing
 def _hear(came, h, A, inverse, agents):
     """An observation has arrived, or not: the oldest action leaves the queue, unless it was the first observation or none. (A is 1 where nothing was done yet.)"""
-    newest, waited, _, codes, weights = agents
+    newest, waited, codes, weights = agents.newest, agents.waited, agents.codes, agents.weights
     for e in range(len(newest)):
         shorter = ((came[e] >> h) & 1 == 1) & (newest[e] >= 0)
         codes[e] = np.int32((codes[e] + 0.5) * (inverse if shorter else 1.0))
@@ -257,20 +264,67 @@ def _hear(came, h, A, inverse, agents):
 
 @borrowing
 def _look_where(h, longest, wide, agents):
-    """Which entry of Layout.offset[h] is the block of the table; one that is there, also where nothing is seen yet."""
-    newest, waited, blocks, _, _ = agents
+    """Which entry of Layout.offset[h] is the block of the table; −1 where nothing is seen yet."""
+    newest, waited, blocks = agents.newest, agents.waited, agents.blocks
     for e in range(len(newest)):
-        m = min(np.int32(h - max(newest[e], np.int32(0))), longest)
-        blocks[e] = np.int32(m * wide) + min(waited[e], m)
+        m = min(h - newest[e], longest)
+        blocks[e] = np.int32(m * wide) + min(waited[e], m) if newest[e] >= 0 else np.int32(-1)
+
+
+@compiled(inline="always")
+def _few(offset):
+    n = 0
+    for m in range(offset.shape[0]):
+        for waited in range(m + 1):
+            n += offset[m, waited] >= 0
+            if n > BLOCKS:
+                return False
+    return True
 
 
 @borrowing
-def _look_up_each(table, offset, root, n, visited, agents, acts):
-    newest, _, blocks, codes, weights = agents
+def _find_in_blocks(h, low, high, offset, root, A, states, agents):
+    """The place in the table, one block after the other, each for many episodes at once: all that are in it saw a state of the same time."""
+    wide, weight = offset.shape[1], np.int32(1)
+    _place(root, agents.codes, agents.places)
+    for m in range(min(h + 1, offset.shape[0])):
+        for waited in range(m + 1):
+            at = offset[m, waited]
+            if at >= 0:
+                block = np.int32(m * wide + waited)
+                _place_in_block(block, np.int32(at), weight, states[h - m, low:high], agents)
+        weight = np.int32(weight * A)
+
+
+@borrowing
+def _place(root, codes, places):
+    for e in range(len(places)):
+        places[e] = root + codes[e]
+
+
+@borrowing
+def _place_in_block(block, at, weight, then, agents):
+    blocks, codes, places = agents.blocks, agents.codes, agents.places
+    for e in range(len(then)):
+        place = np.int32(at + codes[e]) + np.int32(then[e] * weight)
+        places[e] = place if blocks[e] == block else places[e]
+
+
+@borrowing
+def _find_each(offset, root, n, visited, agents, acts):
+    """The same, one episode after the other."""
+    newest, blocks, codes, weights, places = agents.newest, agents.blocks, agents.codes, agents.weights, agents.places
     for e in range(len(acts)):
-        t = newest[e]
-        place = offset[np.uintp(blocks[e])] + visited[np.uintp(max(t, 0) * n + e)] * np.int64(weights[e])
-        acts[e] = table[np.uintp(codes[e] + (place if t >= 0 else root))]
+        block, t = max(blocks[e], np.int32(0)), max(newest[e], np.int32(0))
+        places[e] = np.int32(offset[np.uintp(block)] + visited[np.uintp(t * n + e)] * np.int64(weights[e]))
+    for e in range(len(acts)):
+        places[e] = codes[e] + (places[e] if newest[e] >= 0 else root)
+
+
+@borrowing
+def _look_up_there(table, places, acts):
+    for e in range(len(acts)):
+        acts[e] = table[np.uintp(places[e])]
 
 
 @borrowing

@@ -189,16 +189,18 @@ def simulate(
     if by_automaton(problem, policy):
         links, warmup = LinkEpisodes(problem, policy), 0
         parts = [links.play(number, c, n) for c, n in chunks]
+        returns = np.concatenate([p[0] for p in parts])
     else:
         world, warmup = World(problem), problem.warmup
         player = world.player(policy)
         workers = thread_count() if threads is None else checks.whole("threads", threads, least=1)
         if player.asks:
             workers = 1  # a Python policy is asked from one thread only
-        parts = _in_chunks(world, player, chunks, number, record, workers)
+        returns = np.zeros(N)
+        parts = _in_chunks(world, player, chunks, number, record, workers, returns)
     joined: list[Any] = [np.concatenate([p[k].T for p in parts]) if record else None for k in (3, 4, 5)]
     return Simulation(
-        np.concatenate([p[0] for p in parts]),
+        returns,
         np.sum([p[1] for p in parts], axis=0) / N,
         np.sum([p[2] for p in parts], axis=0),
         warmup,
@@ -207,19 +209,26 @@ def simulate(
 
 
 def _in_chunks(
-    world: World, player: Player, chunks: list[tuple[int, int]], seed: int, record: bool, workers: int
+    world: World,
+    player: Player,
+    chunks: list[tuple[int, int]],
+    seed: int,
+    record: bool,
+    workers: int,
+    returns: Floats,
 ) -> list[tuple[Any, ...]]:
-    """What each chunk (its number, its episodes) leaves: returns, rewards by step and ages, with `record` states, actions and arrivals too."""
+    """What each chunk (its number, its episodes) leaves: returns (also in `returns`), rewards by step and ages, with `record` states, actions and arrivals too."""
     spare: list[Room] = []  # memory that no thread is using: touching new pages would take as long as playing
 
     def played(chunk: tuple[int, int]) -> tuple[Any, ...]:
+        mine = returns[chunk[0] * CHUNK :][: chunk[1]]
         if record:
-            return world.play(player, world.draw(seed, chunk[0], player), chunk[1])
+            return world.play(player, world.draw(seed, chunk[0], player), chunk[1], returns=mine)
         try:
             room = spare.pop()
         except IndexError:
             room = Room(world)
-        part = world.play(player, world.draw(seed, chunk[0], player, room), chunk[1], room)
+        part = world.play(player, world.draw(seed, chunk[0], player, room), chunk[1], room, mine)
         spare.append(room)
         return part[:3]
 

@@ -187,12 +187,14 @@ class World:
         self.numbers.fill(self.numbers.begin(words(seed, chunk, purpose)), out)
         return out
 
-    def play(self, player: Player, draws: Draws, n: int, room: Room | None = None) -> tuple[Any, ...]:
+    def play(
+        self, player: Player, draws: Draws, n: int, room: Room | None = None, returns: Floats | None = None
+    ) -> tuple[Any, ...]:
         """n episodes with the given random numbers: returns, rewards by step, ages, and states, actions, arrivals (step, episode); of these three nothing
-        that lasts with `room`, memory to use again."""
+        that lasts with `room`, memory to use again. returns: where the returns are added, zeros before."""
         k, problem, loop = self.kernels, self.problem, self._loop_of(player)
         H, warmup = problem.horizon, problem.warmup
-        played, random, rule = self.played(n, room), draws.arrays(), player.rule()
+        played, random, rule = self.played(n, room, returns), draws.arrays(), player.rule()
         returns, states, actions, arrivals = played.returns, played.states, played.actions, played.settles
         if loop is not None:
             loop(self.arrays, rule, random, played)
@@ -228,15 +230,16 @@ class World:
         small = player.table.size * problem.n_actions < loops.CODES
         return loops.play_random if small and problem.warmup == 0 and waits.shape[1:3] == (1, 1) else None
 
-    def played(self, n: int, room: Room | None = None) -> Any:
-        """Room for n episodes; states, actions and arrivals only in `room` if that is given and large enough."""
+    def played(self, n: int, room: Room | None = None, returns: Floats | None = None) -> Any:
+        """Room for n episodes; states, actions and arrivals only in `room` if that is given and large enough, returns in `returns`."""
         H, steps = self.problem.horizon, self.problem.warmup + self.problem.horizon
         if room is not None and n == CHUNK:
             whole, agent = room.whole, room.agent
         else:
             whole, agent = np.zeros((3, steps, n), dtype=np.int32), np.zeros((5, n), dtype=np.int64)
         ages = np.zeros((H, steps + 1), dtype=np.int64)
-        return self.kernels.Played(whole[0], whole[1], whole[2], agent, np.zeros(n), np.zeros(H), ages)
+        returns = np.zeros(n) if returns is None else returns
+        return self.kernels.Played(whole[0], whole[1], whole[2], agent, returns, np.zeros(H), ages)
 
     def _ask(self, policy: Policy, h: int, u: Floats, states: Any, actions: Any, agent: Ints) -> Ints:
         """The actions of a policy written in Python: each different information state of the chunk is asked once."""

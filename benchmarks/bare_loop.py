@@ -1,6 +1,6 @@
 """Simulations of one link each as one would write them out, in one loop: what `oldlight.simulate` is compared with.
 
-The same random numbers (drawn by the same generator, chunk by chunk), the same running sums and the same table look-up: nothing is recorded, no
+The same random numbers (drawn by NumPy, chunk by chunk), the same running sums and the same table look-up: nothing is recorded, no
 age is counted, no rewards are added up by step, and the loop knows its link: a constant delay, a random one that does not look at the process, or losses
 without a delay. It is not the least time: the same work as several short loops over fewer episodes takes half of its loop's time
 (`oldlight.kernels.independent_links`), with all of the above.
@@ -14,7 +14,9 @@ import numba as nb
 import numpy as np
 
 import oldlight as ol
+from oldlight.kernels.random_numbers import begin, fill
 from oldlight.model.successors import successor_sums
+from oldlight.random_streams import words
 
 CHUNK = 4096
 
@@ -173,8 +175,15 @@ def _generator(seed: int, chunk: int, purpose: int) -> np.random.Generator:
     return np.random.Generator(np.random.SFC64(np.random.SeedSequence(seed, spawn_key=(chunk, purpose))))
 
 
-def draw_numbers(episodes: int, horizon: int, streams: int) -> None:
-    """The random numbers of these episodes alone: of the process (streams = 1), and of a random link as well (2)."""
+def draw_numbers(episodes: int, horizon: int) -> None:
+    """The random numbers of the process alone, of these episodes, by NumPy."""
+    room = np.empty((horizon, CHUNK))
     for chunk in range(-(-episodes // CHUNK)):
-        for purpose in range(streams):
-            _generator(seed=1, chunk=chunk, purpose=purpose).random((horizon, CHUNK))
+        _generator(seed=1, chunk=chunk, purpose=0).random(out=room)
+
+
+def our_numbers(episodes: int, horizon: int) -> None:
+    """The same numbers by the compiled loop that a simulation uses."""
+    room = np.empty((horizon, CHUNK))
+    for chunk in range(-(-episodes // CHUNK)):
+        fill(begin(words(1, chunk, 0)), room)

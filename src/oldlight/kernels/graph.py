@@ -44,7 +44,8 @@ class Process(NamedTuple):
 
 
 class Link(NamedTuple):
-    """Blocks of all times in one numbering, and their ticks as in `oldlight.model.channels.automaton`."""
+    """Blocks of all times in one numbering, and their ticks as in `oldlight.model.channels.automaton`; hidden[c], the first tick of block c that shows
+    nothing and is not the end, and following[e], the next one of its block after tick e, or −1."""
 
     time: np.ndarray
     length: np.ndarray
@@ -55,6 +56,8 @@ class Link(NamedTuple):
     to: np.ndarray
     age: np.ndarray
     probability: np.ndarray
+    hidden: np.ndarray
+    following: np.ndarray
 
 
 class Tables(NamedTuple):

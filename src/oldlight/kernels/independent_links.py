@@ -274,11 +274,10 @@ def _look_where(h, longest, wide, agents):
 @compiled(inline="always")
 def _few(offset):
     n = 0
-    for m in range(offset.shape[0]):
-        for waited in range(m + 1):
-            n += offset[m, waited] >= 0
-            if n > BLOCKS:
-                return False
+    for at in offset.flat:
+        n += at >= 0
+        if n > BLOCKS:
+            return False
     return True
 
 

@@ -69,17 +69,6 @@ def law_sums(process, link, settled, c, code, b, support, n, sums):
             sums[a] += p * settled.ceiling[at, a]
 
 
-@_short
-def first_tick(link, c, e):
-    """The next tick of block c, from e on, that shows nothing and is not the end; −1: none."""
-    last = link.first[c + 1]
-    while e < last:
-        if link.age[e] < 0 and link.time[link.to[e]] < link.time[-1]:
-            return e
-        e += 1
-    return -1
-
-
 @_inner
 def _sums_of_lists(index, weight, count, lines, later, sums):
     """`tile_of_sums` where transitions are lists."""
@@ -105,14 +94,14 @@ def fill_ahead(process, link, settled, c, later, sums):
             settled.jump[0, first + s],
             settled.jump[1, first + s],
         )
-    n, e = SUMS, first_tick(link, c, link.first[c])
+    n, e = SUMS, link.hidden[c]
     while e >= 0:
         at = link.blind_offset[link.to[e]]
         for a in range(A):
             panel, j = (n + a) // COLUMNS, (n + a) % COLUMNS
             for s in range(S):
                 later[panel, s * COLUMNS + j] = settled.ceiling[at + s, a]
-        n, e = n + A, first_tick(link, c, e + 1)
+        n, e = n + A, link.following[e]
     index, weight, count = process.index[now], process.weight[now], process.count[now]
     for line in range(0, S * A, ROWS):
         lines = rows_of_tile(line, S * A - 1)
@@ -153,10 +142,10 @@ def _by_law(process, link, settled, h, c, code, b, support, n, cutoff):
             low += after[places[k]] * settled.jump[0, at]
             up += after[places[k]] * settled.jump[1, at]
         out[GAIN_LOW], out[GAIN_UP] = low, up
-        i, e = SUMS, first_tick(link, c, link.first[c])
+        i, e = SUMS, link.hidden[c]
         while e >= 0:
             law_sums(process, link, settled, link.to[e], code2, after, places, m, out[i : i + A])
-            i, e = i + A, first_tick(link, c, e + 1)
+            i, e = i + A, link.following[e]
 
 
 @_short
@@ -168,7 +157,7 @@ def look_ahead(process, link, settled, h, c, code, b, support, n, cutoff):
         mean_of_rows(settled.ahead, link.blind_offset[c], np.int64(1), b, support, n, outlook)
     else:
         _by_law(process, link, settled, h, c, code, b, support, n, cutoff)
-    first = first_tick(link, c, link.first[c])
+    first = link.hidden[c]
     for a in range(A):
         if bound[a] <= cutoff:
             continue
@@ -180,5 +169,5 @@ def look_ahead(process, link, settled, h, c, code, b, support, n, cutoff):
                 top = max(top, outlook[j])
             settled.deeper[h, a, i] = top
             up += link.probability[e] * top
-            i, at, e = i + 1, at + A, first_tick(link, c, e + 1)
+            i, at, e = i + 1, at + A, link.following[e]
         bound[a] = min(bound[a], up)

@@ -37,7 +37,7 @@ from oldlight.kernels.graph import (
     UP,
     find_slot,
 )  # fmt: skip
-from oldlight.kernels.outlook import GAIN_LOW, GAIN_UP, NO, SUMS, first_tick, law_sums, look_ahead, pushed
+from oldlight.kernels.outlook import GAIN_LOW, GAIN_UP, NO, SUMS, law_sums, look_ahead, pushed
 
 DONE, GROW, PAUSE = range(3)
 ALONE = (0, 0)  # `search` closes one law; no corners
@@ -173,12 +173,12 @@ def _closed(process, graph, settled, h, b, support, n):
 def _returned(link, settled, h, threshold):
     """Back from the tick that was followed: its bounds are added. True if another tick of the pending action is to be followed."""
     real, whole, below = settled.real[h], settled.whole[h], settled.real[h + 1]
-    e, a, c = whole[TICK], whole[PENDING], whole[NODE]
+    e, a = whole[TICK], whole[PENDING]
     p, bound = link.probability[e], settled.deeper[h, a, whole[RANK]]
     real[SUM_HIGH] += p * (min(below[HIGH], bound) - bound)
     real[SUM_HELD] += p * below[HELD]
     whole[LED] = settled.whole[h + 1, NUMBER]
-    following = first_tick(link, c, e + 1)
+    following = link.following[e]
     if following < 0:
         return False
     if real[SUM_HIGH] <= threshold:
@@ -246,12 +246,12 @@ def _try(process, link, settled, h, a, b, support, n):
     c, at = whole[NODE], a * (settled.outlook.shape[1] // A)
     whole[TRIED + a], whole[PENDING] = 1, a
     real[SUM_HIGH], real[SUM_HELD] = settled.outlook[h, at + GAIN_UP], settled.outlook[h, at + GAIN_LOW]
-    i, e = 0, first_tick(link, c, link.first[c])
+    i, e = 0, link.hidden[c]
     whole[TICK], whole[RANK], whole[LED] = e, 0, -1
     follow = e >= 0
     while e >= 0:
         real[SUM_HIGH] += link.probability[e] * settled.deeper[h, a, i]
-        i, e = i + 1, first_tick(link, c, e + 1)
+        i, e = i + 1, link.following[e]
     if not follow:
         _tried(settled, h)
     elif D == 0:

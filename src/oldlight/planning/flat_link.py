@@ -59,8 +59,14 @@ def flat_link(layers: Layers) -> Any:
                 probability.append(p)
             first.append(len(to))
     first += [len(to)] * len(layers.blocks[-1])
+    hidden, following = [-1] * len(flat), [-1] * len(to)
+    for c in range(len(flat)):
+        for e in reversed(range(first[c], first[c + 1])):
+            following[e] = hidden[c]
+            if age[e] < 0 and to[e] < base[-2]:
+                hidden[c] = e
     columns = [np.array([getattr(b, name) for b in flat]) for name in ("h", "length", "root", "offset", "blind_offset")]
-    arrays: list[Any] = [*columns, *map(np.array, (first, to, age, probability))]
+    arrays: list[Any] = [*columns, *map(np.array, (first, to, age, probability, hidden, following))]
     return kernels.Link(*arrays)
 
 

@@ -218,7 +218,7 @@ def _in_chunks(
     returns: Floats,
 ) -> list[tuple[Any, ...]]:
     """What each chunk (its number, its episodes) leaves: returns (also in `returns`), rewards by step and ages, with `record` states, actions and arrivals too."""
-    spare: list[Room] = []  # memory that no thread is using: touching new pages would take as long as playing
+    spare: list[Room] = []  # memory that no thread is using
 
     def played(chunk: tuple[int, int]) -> tuple[Any, ...]:
         mine = returns[chunk[0] * CHUNK :][: chunk[1]]
@@ -227,15 +227,19 @@ def _in_chunks(
         try:
             room = spare.pop()
         except IndexError:
-            room = Room(world)
+            room = Room.of(world)
         part = world.play(player, world.draw(seed, chunk[0], player, room), chunk[1], room, mine)
         spare.append(room)
         return part[:3]
 
     if workers == 1 or len(chunks) == 1:
-        return [played(chunk) for chunk in chunks]
-    pool = ThreadPoolExecutor(workers)
-    try:
-        return list(pool.map(played, chunks))
-    finally:
-        pool.shutdown(cancel_futures=True)  # Ctrl-C waits for no more than what is being played
+        parts = [played(chunk) for chunk in chunks]
+    else:
+        pool = ThreadPoolExecutor(workers)
+        try:
+            parts = list(pool.map(played, chunks))
+        finally:
+            pool.shutdown(cancel_futures=True)  # Ctrl-C waits for no more than what is being played
+    for room in spare:
+        room.leave()
+    return parts

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from bisect import bisect_right
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
 
 from oldlight.arrays import Floats, Ints
+from oldlight.machine import thread_count
 from oldlight.model.channels.losses import LossChannel
 from oldlight.model.channels.pmfs import running_sums
 from oldlight.model.information import Information, Layout
@@ -77,15 +78,42 @@ class Draws:
         return self.some(e, 1)
 
 
+KEPT = 2**23  # bytes of memory that a simulation leaves for the next one, for each thread
+
+
 class Room:
-    """Memory for the random numbers of one chunk after the other, and for its states, actions and arrivals where nobody keeps them."""
+    """Memory for the random numbers of one chunk after the other, and for its states, actions and arrivals where nobody keeps them.
+
+    What one simulation leaves, the next of the same size takes (`of`, `leave`): to touch new pages would take as long as to play a chunk."""
+
+    _left: ClassVar[list[Room]] = []
 
     def __init__(self, world: World) -> None:
-        H, steps = world.problem.horizon, world.problem.warmup + world.problem.horizon
+        self.sizes = H, steps, losses = self._sizes(world)
         self.state, self.action, self.link = np.empty((steps, CHUNK)), np.empty((steps, CHUNK)), np.zeros((H, CHUNK))
         self.whole, self.agent = np.empty((3, steps, CHUNK), dtype=np.int32), np.empty((5, CHUNK), dtype=np.int64)
-        drawn = (H if world.draws_losses else 0, CHUNK)
-        self.lost = np.empty(drawn, dtype=np.bool_)
+        self.lost = np.empty((losses, CHUNK), dtype=np.bool_)
+
+    @staticmethod
+    def _sizes(world: World) -> tuple[int, int, int]:
+        H = world.problem.horizon
+        return H, world.problem.warmup + H, H if world.draws_losses else 0
+
+    @classmethod
+    def of(cls, world: World) -> Room:
+        try:
+            room = cls._left.pop()
+        except IndexError:
+            return cls(world)
+        if room.sizes != cls._sizes(world):
+            return cls(world)
+        room.link[:] = 0.0  # steps for which nothing is drawn
+        return room
+
+    def leave(self) -> None:
+        arrays = (self.state, self.action, self.link, self.whole, self.agent, self.lost)
+        if sum([x.nbytes for x in arrays]) <= KEPT and len(self._left) < thread_count():
+            self._left.append(self)
 
 
 _GIVEN = 4

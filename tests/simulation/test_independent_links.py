@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 import oldlight as ol
-from oldlight.kernels import independent_links
+from oldlight.kernels import independent_links, random_delays
 from oldlight.random_streams import stream
 from oldlight.simulation.world import CHUNK, World
 
@@ -45,7 +45,9 @@ def test_the_same_episodes_as_by_the_general_loop(mdp: ol.TabularMDP, loop: str,
     if loop == "play_blackouts" and not isinstance(policy, ol.BlackoutPolicy):
         pytest.skip("planned by the nodes of its link")
     world = World(problem)
-    assert world._loop_of(world.player(policy)) is getattr(independent_links, loop)
+    assert world._loop_of(world.player(policy)) is getattr(
+        random_delays if loop == "play_random" else independent_links, loop
+    )
     fast = ol.simulate(problem, policy, EPISODES, seed=5, record=True)
     asked = ol.FunctionPolicy(policy.action, problem.n_actions)
     assert world._loop_of(world.player(asked)) is None
@@ -83,9 +85,9 @@ def test_few_blocks_of_a_time_and_many(law: ol.DelayLaw, few: set[bool]) -> None
     problem = ol.ImpairedMDP(mdp, law)
     layout = ol.Layout.of(problem)
     blocks = [len(list(layout.blocks(h))) for h in range(9)]
-    assert {n <= independent_links.BLOCKS for n in blocks} == few
+    assert {n <= random_delays.BLOCKS for n in blocks} == few
     policy = ol.TablePolicy(layout, np.random.default_rng(1).integers(2, size=layout.size).astype(np.uint8))
-    assert World(problem)._loop_of(World(problem).player(policy)) is independent_links.play_random
+    assert World(problem)._loop_of(World(problem).player(policy)) is random_delays.play_random
     asked = ol.FunctionPolicy(policy.action, 2)
     fast, slow = (ol.simulate(problem, which, EPISODES, seed=2, record=True) for which in (policy, asked))
     for name in ("returns", "ages", "states", "actions"):
@@ -104,7 +106,7 @@ def late_rule(horizon: int) -> tuple[ol.ImpairedMDP, ol.TablePolicy]:
 def test_arrivals_of_episodes_longer_than_one_number_has_bits(horizon: int) -> None:
     problem, policy = late_rule(horizon)
     world = World(problem)
-    assert world._loop_of(world.player(policy)) is independent_links.play_random
+    assert world._loop_of(world.player(policy)) is random_delays.play_random
     fast, slow = (ol.simulate(problem, which, 1_100, seed=2) for which in (policy, ol.FunctionPolicy(policy.action, 2)))
     assert np.array_equal(fast.returns, slow.returns)
     assert np.array_equal(fast.ages, slow.ages)
@@ -113,7 +115,7 @@ def test_arrivals_of_episodes_longer_than_one_number_has_bits(horizon: int) -> N
 def test_a_table_whose_codes_are_too_large_is_played_by_the_general_loop(monkeypatch: pytest.MonkeyPatch) -> None:
     problem, policy = late_rule(6)
     fast = ol.simulate(problem, policy, EPISODES, seed=2)
-    monkeypatch.setattr(independent_links, "CODES", 2 * policy.layout.size)
+    monkeypatch.setattr(random_delays, "CODES", 2 * policy.layout.size)
     world = World(problem)
     assert world._loop_of(world.player(policy)) is None
     assert np.array_equal(ol.simulate(problem, policy, EPISODES, seed=2).returns, fast.returns)

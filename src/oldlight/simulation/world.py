@@ -245,8 +245,9 @@ class World:
         return returns, played.earned, played.ages, states, actions, arrivals
 
     def _loop_of(self, player: Player) -> Any:
-        """The loop for this policy behind this link, if there is one (`kernels.independent_links`)."""
+        """The loop for this policy behind this link, if there is one (`kernels.independent_links`, `kernels.random_delays`)."""
         from oldlight.kernels import independent_links as loops
+        from oldlight.kernels import random_delays
 
         k, problem, waits = self.kernels, self.problem, self.arrays.interarrival
         if player.mode == k.BLACKOUT:
@@ -255,8 +256,8 @@ class World:
             return None
         if self.late >= 0:
             return loops.play_late
-        small = player.table.size * problem.n_actions < loops.CODES
-        return loops.play_random if small and problem.warmup == 0 and waits.shape[1:3] == (1, 1) else None
+        small = player.table.size * problem.n_actions < random_delays.CODES
+        return random_delays.play_random if small and problem.warmup == 0 and waits.shape[1:3] == (1, 1) else None
 
     def played(self, n: int, room: Room | None = None, returns: Floats | None = None) -> Any:
         """Room for n episodes; states, actions and arrivals only in `room` if that is given and large enough, returns in `returns`."""

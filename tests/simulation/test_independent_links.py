@@ -10,7 +10,7 @@ import pytest
 import oldlight as ol
 from oldlight.kernels import independent_links, random_delays
 from oldlight.random_streams import stream
-from oldlight.simulation.world import CHUNK, World
+from oldlight.simulation.world import CHUNK, Room, World
 
 EPISODES = 4_096 + 300  # a whole chunk and a part of one, which ends within a tile
 SPARSE = ol.instances.sensing_chain(0.8, n_states=4, horizon=6)  # two successors
@@ -184,3 +184,23 @@ def test_losses_are_those_that_the_channel_draws(channel: Any, H: int) -> None:
     np.testing.assert_array_equal(drawn.lost[:H], expected)
     assert expected.any()
     assert not expected.all()
+
+
+def test_memory_that_one_simulation_leaves_changes_nothing_in_the_next() -> None:
+    """The same episodes in memory of their own, and in what another link, another number of threads or another process of the same size has left."""
+    problems = [
+        ol.ImpairedMDP(SPARSE, channel) for channel in ("bernoulli:0.4", "constant:2", "loss:0.4", "geometric:0.5")
+    ]
+    played = [(problem, ol.solve(problem).policy) for problem in problems]
+
+    def alone(problem: ol.ImpairedMDP, policy: Any) -> ol.Simulation:
+        Room._left.clear()
+        return ol.simulate(problem, policy, 2 * CHUNK + 10, seed=3, threads=1)
+
+    expected = [alone(*case) for case in played]
+    for threads in (1, 2, 1):
+        for case, first in zip(played, expected, strict=True):
+            again = ol.simulate(*case, 2 * CHUNK + 10, seed=3, threads=threads)
+            assert Room._left
+            for name in ("returns", "mean_reward", "ages"):
+                assert np.array_equal(getattr(again, name), getattr(first, name)), name

@@ -76,8 +76,13 @@ def test_ages_beyond_those_that_are_counted_at_once(channel: Any) -> None:
 
 @pytest.mark.parametrize(
     ("law", "few"),
-    [(ol.EmpiricalDelay({0: 0.3, 1: 0.2, 2: 0.1, 4: 0.2, 6: 0.2}), {True}), (ol.GeometricDelay(0.5), {True, False})],
-    ids=["few", "many"],
+    [
+        (ol.EmpiricalDelay({0: 0.3, 1: 0.2, 2: 0.1, 4: 0.2, 6: 0.2}), {True}),
+        (ol.StochasticDelay([1.0], first=[0.2, 0.3, 0, 0, 0, 0.1, 0, 0, 0.4]), {True}),
+        (ol.StochasticDelay([1.0], first=[0.0, 0.5, 0, 0, 0, 0, 0, 0, 0, 0, 0.5]), {True}),  # long without any, or soon
+        (ol.GeometricDelay(0.5), {True, False}),
+    ],
+    ids=["few", "a first one that is late", "a first one that may not come", "many"],
 )
 def test_few_blocks_of_a_time_and_many(law: ol.DelayLaw, few: set[bool]) -> None:
     """A table whose times have few blocks, which are gone through for all episodes, and one with times that have more; beside the general loop."""

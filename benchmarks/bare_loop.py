@@ -184,6 +184,7 @@ def draw_numbers(episodes: int, horizon: int) -> None:
 
 def our_numbers(episodes: int, horizon: int) -> None:
     """The same numbers by the compiled loop that a simulation uses."""
-    room = np.empty((horizon, CHUNK))
+    room, state = np.empty((horizon, CHUNK)), np.empty(4, np.uint64)
     for chunk in range(-(-episodes // CHUNK)):
-        fill(begin(words(1, chunk, 0)), room)
+        begin(words(1), chunk, 0, state)
+        fill(state, room)

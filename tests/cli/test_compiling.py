@@ -54,8 +54,8 @@ for mdp in (chain, dense):
             for learner in (learners.LossUCBVI(), learners.OptimisticPlanning(), learners.PosteriorSampling(), learners.MemorylessUCBVI(aligned=True)):
                 ol.learn(problem, learner, 3, best=plan.value, every=3, progress=False)
 after = signatures()
-never = sorted(name for name, n in before.items() if n == 0)
-print(json.dumps([never, {name: [before[name], n] for name, n in after.items() if n > before[name]}]))
+ready = sorted(name for name, n in before.items() if n > 0)
+print(json.dumps([ready, {name: [before[name], n] for name, n in after.items() if n > before[name]}]))
 """
 
 ENTRIES = {  # called from Python (what only loops call is not loaded by itself)
@@ -63,7 +63,12 @@ ENTRIES = {  # called from Python (what only loops call is not loaded by itself)
     "policy_value.value_policies",
     "episodes.begin",
     "episodes.play",
-    "episodes.play_late",
+    "chunks.draw_chunk",
+    "chunks.play_chunks",
+    "independent_links.play_blackouts",
+    "independent_links.play_late",
+    "random_delays.certain_from",
+    "random_delays.play_random",
     "delayed_ucbvi.block",
     "delayed_ucbvi.greedy_block",
     "delayed_ucbvi.take",
@@ -88,9 +93,9 @@ ENTRIES = {  # called from Python (what only loops call is not loaded by itself)
 @pytest.mark.subprocess
 def test_what_people_do_first_is_compiled() -> None:
     done = subprocess.run([sys.executable, "-c", AFTERWARDS], capture_output=True, text=True, check=True)
-    never, new = json.loads(done.stdout.splitlines()[-1])
+    ready, new = json.loads(done.stdout.splitlines()[-1])
     assert new == {}, "these loops were compiled for other types than `oldlight compile` compiles them for"
-    assert ENTRIES - set(never) == ENTRIES, "`oldlight compile` leaves these out"
+    assert ENTRIES - set(ready) == set(), "`oldlight compile` leaves these out"
 
 
 def test_an_unknown_part_is_refused(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:

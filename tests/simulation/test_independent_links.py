@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import threading
+import time
 from typing import Any
 
 import numpy as np
@@ -9,10 +11,13 @@ import pytest
 
 import oldlight as ol
 from oldlight.kernels import independent_links, random_delays
+from oldlight.planning.heuristics import full_information
 from oldlight.random_streams import stream
+from oldlight.simulation import episodes
+from oldlight.simulation.link_episodes import by_automaton
 from oldlight.simulation.world import CHUNK, Room, World
 
-EPISODES = 4_096 + 300  # a whole chunk and a part of one, which ends within a tile
+EPISODES = 2 * 4_096 + 300  # whole chunks and a part of one, which ends within a tile
 SPARSE = ol.instances.sensing_chain(0.8, n_states=4, horizon=6)  # two successors
 
 
@@ -39,7 +44,9 @@ CASES: list[tuple[str, Any, dict[str, Any]]] = [
 @pytest.mark.crossed("mdp", "loop")
 @pytest.mark.parametrize("mdp", [SPARSE, dense(), dense(1)], ids=["two successors", "four successors", "one successor"])
 @pytest.mark.parametrize(("loop", "channel", "how"), CASES)
-def test_the_same_episodes_as_by_the_general_loop(mdp: ol.TabularMDP, loop: str, channel: Any, how: Any) -> None:
+def test_the_same_episodes_as_by_the_general_loop(
+    mdp: ol.TabularMDP, loop: str, channel: Any, how: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
     problem = ol.ImpairedMDP(mdp, channel, **how)
     policy = ol.solve(problem).policy
     if loop == "play_blackouts" and not isinstance(policy, ol.BlackoutPolicy):
@@ -54,9 +61,11 @@ def test_the_same_episodes_as_by_the_general_loop(mdp: ol.TabularMDP, loop: str,
     slow = ol.simulate(problem, asked, EPISODES, seed=5, record=True)
     for name in ("returns", "mean_reward", "ages", "states", "actions", "arrivals"):
         assert np.array_equal(getattr(fast, name), getattr(slow, name)), name
-    kept = ol.simulate(problem, policy, EPISODES, seed=5, threads=2)
-    assert np.array_equal(kept.returns, fast.returns)
-    assert np.array_equal(kept.ages, fast.ages)
+    monkeypatch.setattr(episodes, "FEW", 0)
+    for threads in (1, 2):  # several chunks in one call, and shared
+        kept = ol.simulate(problem, policy, EPISODES, seed=5, threads=threads)
+        for name in ("returns", "mean_reward", "ages"):
+            assert np.array_equal(getattr(kept, name), getattr(fast, name)), name
 
 
 @pytest.mark.parametrize("channel", ["loss:0.9", ol.EmpiricalDelay({0: 0.3, 15: 0.7})], ids=["blackouts", "delays"])
@@ -191,12 +200,14 @@ def test_losses_are_those_that_the_channel_draws(channel: Any, H: int) -> None:
     assert not expected.all()
 
 
-def test_memory_that_one_simulation_leaves_changes_nothing_in_the_next() -> None:
+def test_memory_that_one_simulation_leaves_changes_nothing_in_the_next(monkeypatch: pytest.MonkeyPatch) -> None:
     """The same episodes in memory of their own, and in what another link, another number of threads or another process of the same size has left."""
     problems = [
         ol.ImpairedMDP(SPARSE, channel) for channel in ("bernoulli:0.4", "constant:2", "loss:0.4", "geometric:0.5")
     ]
     played = [(problem, ol.solve(problem).policy) for problem in problems]
+
+    monkeypatch.setattr(episodes, "FEW", 0)
 
     def alone(problem: ol.ImpairedMDP, policy: Any) -> ol.Simulation:
         Room._left.clear()
@@ -209,3 +220,55 @@ def test_memory_that_one_simulation_leaves_changes_nothing_in_the_next() -> None
             assert Room._left
             for name in ("returns", "mean_reward", "ages"):
                 assert np.array_equal(getattr(again, name), getattr(first, name)), name
+
+
+@pytest.mark.parametrize("kind", ["planned", "sees the current state", "randomises"])
+@pytest.mark.parametrize("channel", ["constant:2", "bernoulli:0.4", "loss:0.4", "bursty:0.2,0.5"])
+def test_chunks_in_one_call_are_those_that_are_drawn_and_played_one_by_one(channel: str, kind: str) -> None:
+    problem = ol.ImpairedMDP(SPARSE, channel)
+    policy = {"planned": ol.solve(problem).policy, "sees the current state": full_information(problem)}.get(kind)
+    if policy is None and problem.loss is not None:
+        pytest.skip("no table behind losses")
+    if policy is None:
+        layout = ol.Layout.of(problem)
+        laws = np.random.default_rng(1).dirichlet(np.ones(problem.n_actions), size=layout.size)
+        policy = ol.TablePolicy(layout, action_probabilities=laws)
+    if by_automaton(problem, policy):
+        pytest.skip("played by its nodes")
+    together = ol.simulate(problem, policy, EPISODES, seed=7, threads=1)
+    world = World(problem)
+    player, returns, ages = world.player(policy), [], 0
+    for chunk in range(3):
+        played = world.play(player, world.draw(7, chunk, player), min(CHUNK, EPISODES - chunk * CHUNK))
+        returns.append(played[0])
+        ages = ages + played[2]
+    np.testing.assert_array_equal(together.returns, np.concatenate(returns))
+    np.testing.assert_array_equal(together.ages, ages)
+
+
+@pytest.mark.parametrize("workers", [1, 2, 5])
+@pytest.mark.parametrize("number", [1, 2, 49, 300])
+def test_every_chunk_is_in_one_span(number: int, workers: int) -> None:
+    problem = ol.ImpairedMDP(SPARSE, "constant:2")
+    world = World(problem)
+    player = world.player(ol.solve(problem).policy)
+    chunks = episodes._Chunks(world, player, 1, False, np.zeros(number * CHUNK), np.zeros((number, problem.horizon)))
+    spans = chunks._spans(workers)
+    assert [c for first, last in spans for c in range(first, last)] == list(range(number))
+    assert max(last - first for first, last in spans) <= max(1, -(-number // workers))
+
+
+def test_what_goes_wrong_in_another_thread_is_raised_here(monkeypatch: pytest.MonkeyPatch) -> None:
+    problem, policy = late_rule(6)
+    here, play = threading.get_ident(), episodes._Chunks._span
+
+    def span(self: Any, which: Any, room: Any) -> Any:
+        if threading.get_ident() != here:
+            raise MemoryError("in the other thread")
+        time.sleep(0.01)
+        return play(self, which, room)
+
+    monkeypatch.setattr(episodes, "FEW", 0)
+    monkeypatch.setattr(episodes._Chunks, "_span", span)
+    with pytest.raises(MemoryError, match="in the other thread"):
+        ol.simulate(problem, policy, 100 * CHUNK, seed=2, threads=2)

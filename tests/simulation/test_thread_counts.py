@@ -12,16 +12,18 @@ import oldlight as ol
 from oldlight.machine import thread_count
 from oldlight.planning.blocks import SMALL
 from oldlight.planning.delay import DelayModel
+from oldlight.simulation import episodes as played
 from oldlight.studies import cluster
 from oldlight.workers import THREADS, Pool
 
 CHAIN = ol.instances.sensing_chain(0.8)
 
 
-@pytest.mark.parametrize("channel", ["constant:3", "bernoulli:0.5", "loss:0.5"])
-def test_simulation_does_not_depend_on_the_number_of_threads(channel: str) -> None:
+@pytest.mark.parametrize("channel", ["constant:3", "bernoulli:0.5", "loss:0.5", "bursty:0.2,0.5"])
+def test_simulation_does_not_depend_on_the_number_of_threads(channel: str, monkeypatch: pytest.MonkeyPatch) -> None:
     problem = ol.ImpairedMDP(CHAIN, channel)
     policy = ol.solve(problem).policy
+    monkeypatch.setattr(played, "FEW", 0)  # threads even for so few episodes
     one, two = (ol.simulate(problem, policy, 9_000, seed=2, threads=n, record=True) for n in (1, 2))
     kept = ol.simulate(problem, policy, 9_000, seed=2, threads=2)  # the memory of a chunk is used again
     for name in ("returns", "mean_reward", "ages", "states", "actions", "arrivals"):

@@ -11,7 +11,7 @@ import numpy as np
 from oldlight.kernels.cache import borrowing, compiled
 from oldlight.kernels.counts import Episode
 from oldlight.kernels.episodes import TABLE, Draws, begin_within, play_within
-from oldlight.kernels.independent_links import play_blackouts
+from oldlight.kernels.independent_links import follow_sequences
 
 
 class Block(NamedTuple):
@@ -68,7 +68,7 @@ def play_one(e, world, rule, block, played, episode):
 def play_blackout(e, world, rule, block, played):
     """Play episode e behind losses alone, with the sequences of `rule`; `played` has room for one episode."""
     played.returns[0] = 0.0
-    play_blackouts(world, rule, draws_of(block, e), played)
+    follow_sequences(world, rule, draws_of(block, e), played)
     block.returns[e], block.starts[e] = played.returns[0], played.states[0, 0]
 
 

@@ -52,7 +52,7 @@ class Draws(NamedTuple):
 
 
 class Played(NamedTuple):
-    """What the episodes leave."""
+    """What the episodes leave. `returns` says how many they are; the arrays by step may have room for more."""
 
     states: np.ndarray  # [step, episode]
     actions: np.ndarray  # [step, episode]
@@ -137,7 +137,7 @@ def begin_within(world, draws, played):
     initial, index, cumulative, rewards, first, _, _, longest_delay, warmup, late = world
     lost, draw_state, draw_link, draw_action = draws
     states, actions, settles, agent = played.states, played.actions, played.settles, played.agent
-    A, n = rewards.shape[2], states.shape[1]
+    A, n = rewards.shape[2], len(played.returns)
     for e in range(n):
         states[0, e] = draw(initial, draw_state[0, e])
         agent[0, e], agent[1, e], agent[2, e], agent[3, e], agent[4, e] = -warmup - 1, warmup, 0, 0, -warmup - 1
@@ -174,7 +174,8 @@ def play_within(mode, h_from, h_to, world, rule, draws, played):
     table, probabilities, offset, root, pending = rule
     states, settles, agent, ages = played.states, played.settles, played.agent, played.ages
     H, S, A = rewards.shape
-    random_link, loses, n, times = interarrival.shape[3] > 1, len(draws.lost) > 1, states.shape[1], h_to - h_from
+    random_link, loses, times = interarrival.shape[3] > 1, len(draws.lost) > 1, h_to - h_from
+    n, wide = len(played.returns), states.shape[1]
     inverse, every_state, every_action = 1.0 / A, interarrival.shape[1] - 1, interarrival.shape[2] - 1
     seen_states, settle_times = states.reshape(states.size), settles.reshape(states.size)
     for part in range((n + TILE - 1) // TILE * times):  # every time of one tile of episodes, then of the next
@@ -207,13 +208,13 @@ def play_within(mode, h_from, h_to, world, rule, draws, played):
             elif mode in (TABLE, PROBABILITIES):
                 m_there = min(m, offset.shape[1] - 1)  # a place that is there, also where nothing is seen yet
                 where = offset_now[np.uintp(m_there), np.uintp(min(waited[e], m_there))]
-                where += seen_states[np.uintp(max(t + warmup, 0) * n + low + e)] * powers[np.uintp(m)]
+                where += seen_states[np.uintp(max(t + warmup, 0) * wide + low + e)] * powers[np.uintp(m)]
                 where = code + (root_now if nothing else where)
                 a = _chosen(mode, np.uintp(where), table, probabilities, u_action, e)
             elif mode == MARKOV:
                 a = np.int64(table[h * S + s])
             elif mode == NEWEST:
-                seen_state = np.int64(seen_states[np.uintp(max(t + warmup, 0) * n + low + e)])
+                seen_state = np.int64(seen_states[np.uintp(max(t + warmup, 0) * wide + low + e)])
                 a = np.int64(table[h * (S + 1) + (S if nothing else seen_state)])
             else:
                 a = np.int64(acts[e])
@@ -232,7 +233,7 @@ def play_within(mode, h_from, h_to, world, rule, draws, played):
                     when = min(when, h + 1 + longest_delay)
                 settle_after[e] = when
                 u = min(settled[e] + 1, h + 1)
-                arrives = settle_times[np.uintp((u + warmup) * n + low + e)] == h + 1
+                arrives = settle_times[np.uintp((u + warmup) * wide + low + e)] == h + 1
                 seen = arrives
                 if loses:
                     seen = arrives & (not draws.lost[u + warmup, low + e])

@@ -17,6 +17,7 @@ Random numbers are read as in the general loop, and the sums are made in the sam
 import numpy as np
 
 from oldlight.kernels.cache import borrowing, compiled
+from oldlight.kernels.chunks import draw_chunk, of_chunk
 from oldlight.kernels.episodes import TILE, draw, draw_row
 
 PART = 4 * TILE  # episodes at a time
@@ -32,9 +33,21 @@ def _begin(initial, u, now):
             now[e] = draw(initial, u[e])
         return
     _fill(now, 0)
-    for k in range(len(initial) - 1):
+    n = len(initial) - 1
+    for k in range(0, n - 3, 4):
+        _pass(initial[k], initial[k + 1], initial[k + 2], initial[k + 3], u, now)
+    for k in range(n - n % 4, n):
         for e in range(len(u)):
             now[e] += np.int32(u[e] >= initial[k])
+
+
+@borrowing
+def _pass(first, second, third, fourth, u, now):
+    """How many of four running sums a number is not below."""
+    for e in range(len(u)):
+        now[e] += (
+            np.int32(u[e] >= first) + np.int32(u[e] >= second) + np.int32(u[e] >= third) + np.int32(u[e] >= fourth)
+        )
 
 
 @borrowing
@@ -90,12 +103,19 @@ def _fill(to, value):
 
 
 @compiled
-def play_late(world, rule, draws, played):
-    """`begin` and `play` with a table, where every observation is `late` steps late and none is lost: what is known when is then the same in all
+def play_late(world, rule, draws, played, numbers, chunks):
+    """The chunks chunks[0] to chunks[1] − 1 with a table, where every observation is `late` steps late and none is lost: what is known when is then the same in all
     episodes, and only the state, the code of the queue and what was earned belong to one."""
+    for chunk in range(chunks[0], chunks[1]):
+        draw_chunk(numbers, chunk, draws)
+        _play_late(world, rule, draws, of_chunk(played, chunk - chunks[0]))
+
+
+@compiled
+def _play_late(world, rule, draws, played):
     initial, index, cumulative, rewards, _, _, powers, _, warmup, late = world
     states, pending, A = played.states, rule.pending, rewards.shape[2]
-    (steps, n), nothing_yet = states.shape, played.ages.shape[1] - 1
+    steps, n, nothing_yet = len(states), len(played.returns), played.ages.shape[1] - 1
     codes = np.empty(PART, np.int64)
     for low in range(0, n, PART):
         high = min(low + PART, n)
@@ -168,11 +188,19 @@ def _count(h, newest, nothing_yet, counted):
 
 
 @compiled
-def play_blackouts(world, rule, draws, played):
-    """`begin` and `play` with the sequences of a blackout policy, from a cold start, where every observation is `late` steps late or lost."""
+def play_blackouts(world, rule, draws, played, numbers, chunks):
+    """The chunks chunks[0] to chunks[1] − 1 with the sequences of a blackout policy, from a cold start, where every observation is `late` steps late or lost."""
+    for chunk in range(chunks[0], chunks[1]):
+        draw_chunk(numbers, chunk, draws)
+        follow_sequences(world, rule, draws, of_chunk(played, chunk - chunks[0]))
+
+
+@compiled
+def follow_sequences(world, rule, draws, played):
+    """Episodes whose random numbers are drawn."""
     initial, index, cumulative, rewards, _, _, powers, _, _, late = world
     states, pending, (H, S, A) = played.states, rule.pending, rewards.shape
-    n, nothing_yet, full = states.shape[1], played.ages.shape[1] - 1, powers[late]
+    n, nothing_yet, full = len(played.returns), played.ages.shape[1] - 1, powers[late]
     agent, seen = np.empty((2, PART), np.int64), np.empty(PART, np.int32)
     for low in range(0, n, PART):
         high = min(low + PART, n)

@@ -11,6 +11,7 @@ from typing import NamedTuple
 import numpy as np
 
 from oldlight.kernels.cache import borrowing, compiled
+from oldlight.kernels.chunks import draw_chunk, of_chunk
 from oldlight.kernels.episodes import draw, draw_row
 from oldlight.kernels.independent_links import PART, _begin, _count, _earn, _fill, _move
 
@@ -32,11 +33,18 @@ class Agents(NamedTuple):
 
 
 @compiled
-def play_random(world, rule, draws, played):
-    """`begin` and `play` with a table, from a cold start, where delays are random and do not depend on states and actions."""
+def play_random(world, rule, draws, played, numbers, chunks):
+    """The chunks chunks[0] to chunks[1] − 1 with a table, from a cold start, where delays are random and do not depend on states and actions."""
+    for chunk in range(chunks[0], chunks[1]):
+        draw_chunk(numbers, chunk, draws)
+        _play_random(world, rule, draws, of_chunk(played, chunk - chunks[0]))
+
+
+@compiled
+def _play_random(world, rule, draws, played):
     index, cumulative, rewards = world.successor, world.cumulative, world.rewards
     states, pending, (H, _, A) = played.states, rule.pending, rewards.shape
-    n, nothing_yet, visited = states.shape[1], played.ages.shape[1] - 1, states.reshape(-1)
+    n, nothing_yet, visited = len(played.returns), played.ages.shape[1] - 1, states.reshape(-1)
     wide, few = rule.offset.shape[2], _few(rule.offset)
     came, known = np.empty((H // WORD + 1, PART), np.int32), np.empty((6, PART), np.int32)
     for low in range(0, n, PART):
@@ -54,9 +62,11 @@ def play_random(world, rule, draws, played):
                 _count(h, agents.newest, nothing_yet, played.ages[h])
             _hear(here, np.int32(1 << (h % WORD)), np.int32(wide), agents.lengths, agents.blocks)
             if few:
-                _find_in_blocks(h, low, high, offset, root, len(world.first), A, states, played.actions, agents, played.ages[h])
+                _find_in_blocks(
+                    h, low, high, offset, root, len(world.first), A, states, played.actions, agents, played.ages[h]
+                )
             elif h >= len(pending):
-                _find_each(offset.reshape(-1), root, n, visited[low:], agents)
+                _find_each(offset.reshape(-1), root, states.shape[1], visited[low:], agents)
             if h < len(pending):
                 _fill(acts, pending[h])
             else:
@@ -82,15 +92,22 @@ def _few(offset):
 
 
 @compiled
+def certain_from(waits, H):
+    """From this observation on each surely comes one step after the one before. waits: running sums, as World.interarrival."""
+    i = H
+    while i > 1 and waits[min(i - 2, len(waits) - 1), 0, 0, 0] >= 1.0:
+        i -= 1
+    return i
+
+
+@compiled
 def _arrivals(low, high, world, draws, played, came):
-    """Bit h % WORD of came[h // WORD, e]: does an observation of episode low + e arrive at time h? Fills `settles`."""
-    H, waits, longest, tile = len(world.rewards), world.interarrival, world.longest_delay, slice(0, high - low)
-    certain = H  # from this observation on each comes one step after the one before
-    while certain > 1 and waits[min(certain - 2, len(waits) - 1), 0, 0, 0] >= 1.0:
-        certain -= 1
+    """Bit h % WORD of came[h // WORD, e]: does an observation of episode low + e arrive at time h? Fills the rows of `settles`, those to `certain_from` at least."""
+    waits, longest, tile = world.interarrival, world.longest_delay, slice(0, high - low)
+    certain = certain_from(waits, np.int64(len(world.rewards)))
     for word in range(len(came)):
         _fill(came[word], 0)
-    for i in range(H):
+    for i in range(len(played.settles)):
         law, u = waits[min(max(i - 1, 0), len(waits) - 1), 0], draws.link[i, low:high]
         before, settles = played.settles[max(i - 1, 0), low:high], played.settles[i, low:high]
         if i == 0:

@@ -1,7 +1,8 @@
-"""The uniform numbers of NumPy's SFC64, bit by bit, compiled: NumPy calls a function for each of them, which takes as long again as making it.
+"""The uniform numbers of NumPy's SFC64 behind a `SeedSequence`, bit by bit, compiled: NumPy calls a function for each number, which takes as long again as making it, and
+what a stream begins with takes NumPy as long as thousands of its numbers.
 
-A state is three words and a counter, which three words of a `SeedSequence` begin (`begin`; `oldlight.random_streams.words` makes them). A number is the upper 53 of
-the 64 bits that come next:
+A `SeedSequence` mixes the words of 32 bits of a seed and of its spawn key into a pool of four, and makes others of them (`begin`); they are the first state, three words of 64 bits
+and a counter. A number is the upper 53 of the 64 bits that come next:
 
     x = a + b + n,   (a, b, c, n) ← (b ⊕ (b ≫ 11), c + (c ≪ 3), (c turned left by 24) + x, n + 1)
 
@@ -17,7 +18,11 @@ from oldlight.kernels.cache import borrowing, compiled
 
 ROUNDS = 12  # before the first number
 SOME = 512  # whose bits are drawn before they are made into numbers
-_ONE, _3, _11, _24, _40 = (np.uint64(i) for i in (1, 3, 11, 24, 40))
+POOL = 4  # words of a SeedSequence
+_ONE, _3, _11, _16, _24, _32, _40 = (np.uint64(i) for i in (1, 3, 11, 16, 24, 32, 40))
+_LOW = np.uint64(0xFFFFFFFF)
+_IN, _IN_FACTOR, _OUT, _OUT_FACTOR = (np.uint64(i) for i in (0x43B0D7E5, 0x931E8875, 0x8B51F9DD, 0x58F38DED))
+_LEFT, _RIGHT = np.uint64(0xCA01F9DD), np.uint64(0x4973F715)
 _SMALLEST = 1.0 / 9007199254740992.0  # 2⁻⁵³
 
 
@@ -38,15 +43,46 @@ def _next(a, b, c, n):
     return x, b ^ (b >> _11), c + (c << _3), ((c << _24) | (c >> _40)) + x, n + _ONE
 
 
+@compiled(inline="always")
+def _hashed(word, constant, factor):
+    """The word's hash, and the constant of the next one."""
+    following = (constant * factor) & _LOW
+    word = ((word ^ constant) * following) & _LOW
+    return word ^ (word >> _16), following
+
+
+@borrowing
+def _mix_in(word, constant, pool, but):
+    """Mix a word into every word of the pool but one; the constant of the next hash."""
+    for i in range(POOL):
+        if i != but:
+            hashed, constant = _hashed(word, constant, _IN_FACTOR)
+            mixed = (_LEFT * pool[i] - _RIGHT * hashed) & _LOW
+            pool[i] = mixed ^ (mixed >> _16)
+    return constant
+
+
 @compiled
-def begin(words):
-    """The state that these three words begin."""
-    a, b, c, n = words[0], words[1], words[2], _ONE
+def begin(seed, chunk, purpose, state):
+    """The state of `oldlight.random_streams.stream(seed, chunk, purpose)` before its first number. seed: as words of 32 bits; chunk and purpose have one each."""
+    pool, constant = np.empty(POOL, np.uint64), _IN
+    for i in range(POOL):
+        pool[i], constant = _hashed(np.uint64(seed[i] if i < len(seed) else 0), constant, _IN_FACTOR)
+    for i in range(POOL):
+        constant = _mix_in(pool[i], constant, pool, i)
+    for i in range(POOL, len(seed)):
+        constant = _mix_in(np.uint64(seed[i]), constant, pool, -1)
+    constant = _mix_in(np.uint64(chunk), constant, pool, -1)
+    _mix_in(np.uint64(purpose), constant, pool, -1)
+    constant = _OUT
+    for i in range(3):
+        low, constant = _hashed(pool[2 * i % POOL], constant, _OUT_FACTOR)
+        high, constant = _hashed(pool[(2 * i + 1) % POOL], constant, _OUT_FACTOR)
+        state[i] = low | (high << _32)
+    a, b, c, n = state[0], state[1], state[2], _ONE
     for _ in range(ROUNDS):
         _, a, b, c, n = _next(a, b, c, n)
-    state = np.empty(4, np.uint64)
     state[0], state[1], state[2], state[3] = a, b, c, n
-    return state
 
 
 @borrowing

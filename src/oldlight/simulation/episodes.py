@@ -185,61 +185,86 @@ def simulate(
             f"steps is {steps!r}, but {problem!r} has its own number of steps; leave it out, or mdp.replace(horizon={steps!r})"
         )
     refuse_size(problem, N, record)
-    chunks = [(c, min(CHUNK, N - c * CHUNK)) for c in range(-(-N // CHUNK))]
     if by_automaton(problem, policy):
         links, warmup = LinkEpisodes(problem, policy), 0
-        parts = [links.play(number, c, n) for c, n in chunks]
-        returns = np.concatenate([p[0] for p in parts])
+        parts = [links.play(number, c, min(CHUNK, N - c * CHUNK)) for c in range(-(-N // CHUNK))]
+        returns, earned = np.concatenate([p[0] for p in parts]), np.array([p[1] for p in parts])
     else:
         world, warmup = World(problem), problem.warmup
-        player = world.player(policy)
         workers = thread_count() if threads is None else checks.whole("threads", threads, least=1)
-        if player.asks:
-            workers = 1  # a Python policy is asked from one thread only
-        returns = np.zeros(N)
-        parts = _in_chunks(world, player, chunks, number, record, workers, returns)
+        returns, earned = np.zeros(N), np.zeros((-(-N // CHUNK), problem.horizon))
+        parts = _Chunks(world, world.player(policy), number, record, returns, earned).played(workers)
     joined: list[Any] = [np.concatenate([p[k].T for p in parts]) if record else None for k in (3, 4, 5)]
-    return Simulation(
-        returns,
-        np.sum([p[1] for p in parts], axis=0) / N,
-        np.sum([p[2] for p in parts], axis=0),
-        warmup,
-        *joined,
-    )
+    return Simulation(returns, earned.sum(axis=0) / N, np.sum([p[2] for p in parts], axis=0), warmup, *joined)
 
 
-def _in_chunks(
-    world: World,
-    player: Player,
-    chunks: list[tuple[int, int]],
-    seed: int,
-    record: bool,
-    workers: int,
-    returns: Floats,
-) -> list[tuple[Any, ...]]:
-    """What each chunk (its number, its episodes) leaves: returns (also in `returns`), rewards by step and ages, with `record` states, actions and arrivals too."""
-    spare: list[Room] = []  # memory that no thread is using
+MOST = 2**21  # steps that are played without a look at Ctrl-C
+FEW = 2**19  # steps that are played in less time than it takes to start threads
 
-    def played(chunk: tuple[int, int]) -> tuple[Any, ...]:
-        mine = returns[chunk[0] * CHUNK :][: chunk[1]]
-        if record:
-            return world.play(player, world.draw(seed, chunk[0], player), chunk[1], returns=mine)
+
+@dataclass(eq=False)
+class _Chunks:
+    """The chunks of a simulation: `returns` of each episode and earned[chunk, step] are filled, zeros before."""
+
+    world: World
+    player: Player
+    seed: int
+    record: bool
+    returns: Floats
+    earned: Floats
+
+    def played(self, workers: int) -> list[tuple[Any, ...]]:
+        """What each span of chunks leaves, in order: nothing, nothing, ages, and with `record` states, actions and arrivals."""
+        steps = self.world.problem.warmup + self.world.problem.horizon
+        if self.player.asks or len(self.returns) * steps < FEW:  # a Python policy is asked from one thread only
+            workers = 1
+        spans = self._spans(workers)
+        parts: list[Any] = [None] * len(spans)
+        todo = list(enumerate(spans))[::-1]
+
+        def work() -> None:
+            room = Room.of(self.world)
+            while todo:
+                try:
+                    i, span = todo.pop()
+                except IndexError:  # another thread has taken it
+                    break
+                parts[i] = self._span(span, room)
+            room.leave()
+
+        if workers == 1 or len(spans) == 1:
+            work()
+            return parts
+        pool = ThreadPoolExecutor(min(workers, len(spans)) - 1)  # this thread plays too
         try:
-            room = spare.pop()
-        except IndexError:
-            room = Room.of(world)
-        part = world.play(player, world.draw(seed, chunk[0], player, room), chunk[1], room, mine)
-        spare.append(room)
-        return part[:3]
-
-    if workers == 1 or len(chunks) == 1:
-        parts = [played(chunk) for chunk in chunks]
-    else:
-        pool = ThreadPoolExecutor(workers)
-        try:
-            parts = list(pool.map(played, chunks))
+            others = [pool.submit(work) for _ in range(min(workers, len(spans)) - 1)]
+            work()
+            for other in others:
+                other.result()
         finally:
-            pool.shutdown(cancel_futures=True)  # Ctrl-C waits for no more than what is being played
-    for room in spare:
-        room.leave()
-    return parts
+            todo.clear()  # Ctrl-C waits for nothing: the others end after the span that they are playing
+            pool.shutdown(wait=False)
+        return parts
+
+    def _spans(self, workers: int) -> list[tuple[int, int]]:
+        """Chunks that are played in one call: many at first, fewer towards the end, so that all threads end at the same time."""
+        number, steps = len(self.earned), self.world.problem.warmup + self.world.problem.horizon
+        whole = not (self.record or self.player.asks) and self.world.draws_here
+        most = max(1, MOST // (CHUNK * steps)) if whole else 1
+        spans, first = [], 0
+        while first < number:
+            last = first + max(1, min(most, (number - first) // (2 * workers) if workers > 1 else most, number - first))
+            spans.append((first, last))
+            first = last
+        return spans
+
+    def _span(self, span: tuple[int, int], room: Room) -> tuple[Any, ...]:
+        world, player, (first, last) = self.world, self.player, span
+        returns = self.returns[first * CHUNK : last * CHUNK]
+        if not (self.record or player.asks) and world.draws_here:
+            ages = world.play_chunks(player, self.seed, span, room, returns, self.earned[first:last])
+            return None, None, ages
+        draws = world.draw(self.seed, first, player, None if self.record else room)
+        part = world.play(player, draws, len(returns), None if self.record else room, returns)
+        self.earned[first] = part[1]
+        return part if self.record else part[:3]

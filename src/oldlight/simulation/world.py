@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from bisect import bisect_right
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from functools import partial
 from typing import Any, ClassVar
 
 import numpy as np
@@ -97,7 +98,7 @@ class Room:
     @staticmethod
     def _sizes(world: World) -> tuple[int, int, int]:
         H = world.problem.horizon
-        return H, world.problem.warmup + H, H if world.draws_losses else 0
+        return H, world.problem.warmup + H, max(H, 2) if world.draws_losses else 0  # one row means that nothing is lost
 
     @classmethod
     def of(cls, world: World) -> Room:
@@ -124,10 +125,10 @@ class World:
     """A problem as the arrays that the kernels read."""
 
     def __init__(self, problem: ImpairedMDP) -> None:
+        from oldlight.kernels import chunks
         from oldlight.kernels import episodes as kernels
-        from oldlight.kernels import random_numbers
 
-        self.problem, self.kernels, self.numbers = problem, kernels, random_numbers
+        self.problem, self.kernels, self.chunks = problem, kernels, chunks
         mdp, law = problem.mdp, problem.law
         H, A = problem.horizon, problem.n_actions
         self.index, self.cumulative = successor_sums(mdp)
@@ -140,6 +141,7 @@ class World:
         self.layout = None if problem.arrival_probability is not None else Layout.of(problem)
         self._arrival_probabilities = np.zeros(0) if problem.loss is None else _drawn_here(problem.loss, H)
         self.draws_losses = len(self._arrival_probabilities) > 0
+        self.draws_here = problem.loss is None or self.draws_losses  # or the channel has a draw of its own
         with np.errstate(over="ignore"):  # codes of queues too long for a table are never used
             powers = np.cumprod(np.append(1, np.full(problem.warmup + H, A)), dtype=np.int64)
         self.arrays = kernels.World(
@@ -185,56 +187,53 @@ class World:
     def draw(self, seed: int, chunk: int, player: Player | None = None, room: Room | None = None) -> Draws:
         """The random numbers of chunk number `chunk`; always that of a full chunk, so that more episodes do not change the first. room: memory to
         use again."""
-        room = room or Room(self)
         problem, H = self.problem, self.problem.horizon
-        state, link, lost = self._fill(seed, chunk, 0, room.state), np.zeros((1, 1)), np.zeros((1, 1), dtype=np.bool_)
-        rows = H if problem.loss is not None else problem.law.uncertain_steps
-        if problem.loss is not None and not self.draws_losses:
-            link_rng = stream(seed, chunk, 1)
-            if self.draws_link:
-                link = link_rng.random(out=room.link)
-            lost = problem.loss.lost(link_rng, H, CHUNK)
-        elif self.draws_link or self.draws_losses:
-            numbers = self.numbers.begin(words(seed, chunk, 1))
-            if self.draws_link:
-                link = room.link
-                self.numbers.fill(numbers, link[:rows])
-            if self.draws_losses:  # as `LossChannel.lost` would draw them
-                lost = room.lost
-                self.numbers.lose(numbers, self._arrival_probabilities, lost)
-        if problem.loss is not None and H == 1:  # one row means that nothing is lost: two say which
-            lost = np.concatenate([lost, lost])
+        draws, rows = self._draws_in(room or Room(self), player)
+        self.chunks.draw_chunk(self._numbers(seed, rows), chunk, draws.arrays())
+        if self.draws_here:
+            return draws
+        assert problem.loss is not None
+        rng = stream(seed, chunk, 1)
+        if self.draws_link:
+            rng.random(out=draws.link)
+        lost = problem.loss.lost(rng, H, CHUNK)
+        return replace(
+            draws, lost=np.concatenate([lost, lost]) if H == 1 else lost
+        )  # two rows: one means that nothing is lost
+
+    def _draws_in(self, room: Room, player: Player | None) -> tuple[Draws, int]:
+        """Where the numbers of a chunk will stand, and for how many steps the policy draws."""
+        problem, none = self.problem, np.zeros((1, 1))
         asks = player is None or player.mode in (self.kernels.PROBABILITIES, self.kernels.GIVEN)
         # of a policy that does not randomise only the steps before step 0
-        rows = problem.warmup + H if asks else problem.warmup
-        action = self._fill(seed, chunk, 2, room.action[:rows]) if rows else np.zeros((1, 1))
-        return Draws(state, link, action, lost)
+        rows = problem.warmup + problem.horizon if asks else problem.warmup
+        link, action = room.link if self.draws_link else none, room.action[:rows] if rows else none
+        return Draws(room.state, link, action, room.lost if self.draws_losses else none > 0), rows
 
-    def _fill(self, seed: int, chunk: int, purpose: int, out: Floats) -> Floats:
-        """The numbers of one purpose, those of `stream`."""
-        self.numbers.fill(self.numbers.begin(words(seed, chunk, purpose)), out)
-        return out
+    def _numbers(self, seed: int, rows: int) -> Any:
+        """Which numbers each chunk draws, of the policy those of `rows` steps."""
+        steps = self.problem.law.uncertain_steps if self.problem.loss is None else self.problem.horizon
+        link = steps if self.draws_link and self.draws_here else 0
+        return self.chunks.Numbers(words(seed), self._arrival_probabilities, link, rows)
 
     def play(
         self, player: Player, draws: Draws, n: int, room: Room | None = None, returns: Floats | None = None
     ) -> tuple[Any, ...]:
         """n episodes with the given random numbers: returns, rewards by step, ages, and states, actions, arrivals (step, episode); of these three nothing
         that lasts with `room`, memory to use again. returns: where the returns are added, zeros before."""
-        k, problem, loop = self.kernels, self.problem, self._loop_of(player)
+        k, problem, played = self.kernels, self.problem, self.played(n, room, returns)
         H, warmup = problem.horizon, problem.warmup
-        played, random, rule = self.played(n, room, returns), draws.arrays(), player.rule()
         returns, states, actions, arrivals = played.returns, played.states, played.actions, played.settles
-        if loop is not None:
-            loop(self.arrays, rule, random, played)
-        else:
-            k.begin(self.arrays, random, played)
         if player.asks:
+            rule, random = player.rule(), draws.arrays()
+            k.begin(self.arrays, random, played)
             for h in range(H):
                 now = self._ask(player.policy, h, draws.action[warmup + h, :n], states, actions, played.agent)
                 actions[warmup + h] = now
                 k.play(k.GIVEN, h, h + 1, self.arrays, rule, random, played)
-        elif loop is None:
-            k.play(player.mode, 0, H, self.arrays, rule, random, played)
+        else:
+            drawn = self.chunks.Numbers(np.zeros(0, np.uint32), np.zeros(0), 0, 0)
+            self._play(player, draws, played, drawn, (0, 1))
         if room is not None:
             return returns, played.earned, played.ages, states, actions, arrivals
         if self.late >= 0:
@@ -244,8 +243,36 @@ class World:
             arrivals = np.where(draws.lost[:H, :n], np.int32(-1), arrivals)
         return returns, played.earned, played.ages, states, actions, arrivals
 
+    def play_chunks(
+        self, player: Player, seed: int, chunks: tuple[int, int], room: Room, returns: Floats, earned: Floats
+    ) -> Ints:
+        """The chunks from chunks[0] to before chunks[1] of a policy that is not asked in Python: their ages. Filled, zeros before: `returns`, of each episode, and earned[chunk,
+        step]. Nobody may keep what they leave in `room`."""
+        draws, rows = self._draws_in(room, player)
+        played = self.played(CHUNK, room, returns)._replace(
+            earned=earned.reshape(-1), settles=self._settles(player, room)
+        )
+        self._play(player, draws, played, self._numbers(seed, rows), chunks)
+        ages: Ints = played.ages
+        return ages
+
+    def _settles(self, player: Player, room: Room) -> NDArray[np.int32]:
+        """Where it stands when observations arrive; behind random delays only for as many of them as the others follow from."""
+        from oldlight.kernels import random_delays
+
+        rows = len(room.whole[2])
+        if self._loop_of(player) is random_delays.play_random:
+            rows = random_delays.certain_from(self.arrays.interarrival, rows)
+        return room.whole[2, :rows]
+
+    def _play(self, player: Player, draws: Draws, played: Any, numbers: Any, chunks: tuple[int, int]) -> None:
+        loop = self._loop_of(player)
+        if loop is None:
+            loop = partial(self.chunks.play_chunks, player.mode)
+        loop(self.arrays, player.rule(), draws.arrays(), played, numbers, chunks)
+
     def _loop_of(self, player: Player) -> Any:
-        """The loop for this policy behind this link, if there is one (`kernels.independent_links`, `kernels.random_delays`)."""
+        """The loop for this policy behind this link, if there is one of its own (`kernels.independent_links`, `kernels.random_delays`)."""
         from oldlight.kernels import independent_links as loops
         from oldlight.kernels import random_delays
 
@@ -260,12 +287,12 @@ class World:
         return random_delays.play_random if small and problem.warmup == 0 and waits.shape[1:3] == (1, 1) else None
 
     def played(self, n: int, room: Room | None = None, returns: Floats | None = None) -> Any:
-        """Room for n episodes; states, actions and arrivals only in `room` if that is given and large enough, returns in `returns`."""
+        """Room for n episodes; states, actions and arrivals only in `room` if that is given and n is a whole chunk, returns in `returns`."""
         H, steps = self.problem.horizon, self.problem.warmup + self.problem.horizon
-        if room is not None and n == CHUNK:
-            whole, agent = room.whole, room.agent
-        else:
+        if room is None or n < CHUNK:
             whole, agent = np.zeros((3, steps, n), dtype=np.int32), np.zeros((5, n), dtype=np.int64)
+        else:
+            whole, agent = room.whole, room.agent
         ages = np.zeros((H, steps + 1), dtype=np.int64)
         returns = np.zeros(n) if returns is None else returns
         return self.kernels.Played(whole[0], whole[1], whole[2], agent, returns, np.zeros(H), ages)

@@ -13,7 +13,7 @@ import oldlight as ol
 from oldlight.kernels import independent_links, random_delays
 from oldlight.planning.heuristics import full_information
 from oldlight.random_streams import stream
-from oldlight.simulation import episodes
+from oldlight.simulation import spans
 from oldlight.simulation.link_episodes import by_automaton
 from oldlight.simulation.world import CHUNK, Room, World
 
@@ -61,7 +61,7 @@ def test_the_same_episodes_as_by_the_general_loop(
     slow = ol.simulate(problem, asked, EPISODES, seed=5, record=True)
     for name in ("returns", "mean_reward", "ages", "states", "actions", "arrivals"):
         assert np.array_equal(getattr(fast, name), getattr(slow, name)), name
-    monkeypatch.setattr(episodes, "FEW", 0)
+    monkeypatch.setattr(spans, "FEW", 0)
     for threads in (1, 2):  # several chunks in one call, and shared
         kept = ol.simulate(problem, policy, EPISODES, seed=5, threads=threads)
         for name in ("returns", "mean_reward", "ages"):
@@ -207,7 +207,7 @@ def test_memory_that_one_simulation_leaves_changes_nothing_in_the_next(monkeypat
     ]
     played = [(problem, ol.solve(problem).policy) for problem in problems]
 
-    monkeypatch.setattr(episodes, "FEW", 0)
+    monkeypatch.setattr(spans, "FEW", 0)
 
     def alone(problem: ol.ImpairedMDP, policy: Any) -> ol.Simulation:
         Room._left.clear()
@@ -250,17 +250,14 @@ def test_chunks_in_one_call_are_those_that_are_drawn_and_played_one_by_one(chann
 @pytest.mark.parametrize("number", [1, 2, 49, 300])
 def test_every_chunk_is_in_one_span(number: int, workers: int) -> None:
     problem = ol.ImpairedMDP(SPARSE, "constant:2")
-    world = World(problem)
-    player = world.player(ol.solve(problem).policy)
-    chunks = episodes._Chunks(world, player, 1, False, np.zeros(number * CHUNK), np.zeros((number, problem.horizon)))
-    spans = chunks._spans(workers)
-    assert [c for first, last in spans for c in range(first, last)] == list(range(number))
-    assert max(last - first for first, last in spans) <= max(1, -(-number // workers))
+    found = spans.Spans(problem, ol.solve(problem).policy, 1, number * CHUNK, record=False).spans(workers)
+    assert [c for first, end in found for c in range(first, end)] == list(range(number))
+    assert max(end - first for first, end in found) <= max(1, -(-number // workers))
 
 
 def test_what_goes_wrong_in_another_thread_is_raised_here(monkeypatch: pytest.MonkeyPatch) -> None:
     problem, policy = late_rule(6)
-    here, play = threading.get_ident(), episodes._Chunks._span
+    here, play = threading.get_ident(), spans.Spans._play
 
     def span(self: Any, which: Any, room: Any) -> Any:
         if threading.get_ident() != here:
@@ -268,7 +265,7 @@ def test_what_goes_wrong_in_another_thread_is_raised_here(monkeypatch: pytest.Mo
         time.sleep(0.01)
         return play(self, which, room)
 
-    monkeypatch.setattr(episodes, "FEW", 0)
-    monkeypatch.setattr(episodes._Chunks, "_span", span)
+    monkeypatch.setattr(spans, "FEW", 0)
+    monkeypatch.setattr(spans.Spans, "_play", span)
     with pytest.raises(MemoryError, match="in the other thread"):
         ol.simulate(problem, policy, 100 * CHUNK, seed=2, threads=2)

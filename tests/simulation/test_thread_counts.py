@@ -12,7 +12,7 @@ import oldlight as ol
 from oldlight.machine import thread_count
 from oldlight.planning.blocks import SMALL
 from oldlight.planning.delay import DelayModel
-from oldlight.simulation import episodes as played
+from oldlight.simulation import spans
 from oldlight.studies import cluster
 from oldlight.workers import THREADS, Pool
 
@@ -23,7 +23,7 @@ CHAIN = ol.instances.sensing_chain(0.8)
 def test_simulation_does_not_depend_on_the_number_of_threads(channel: str, monkeypatch: pytest.MonkeyPatch) -> None:
     problem = ol.ImpairedMDP(CHAIN, channel)
     policy = ol.solve(problem).policy
-    monkeypatch.setattr(played, "FEW", 0)  # threads even for so few episodes
+    monkeypatch.setattr(spans, "FEW", 0)  # threads even for so few episodes
     one, two = (ol.simulate(problem, policy, 9_000, seed=2, threads=n, record=True) for n in (1, 2))
     kept = ol.simulate(problem, policy, 9_000, seed=2, threads=2)  # the memory of a chunk is used again
     for name in ("returns", "mean_reward", "ages", "states", "actions", "arrivals"):

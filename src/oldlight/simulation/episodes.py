@@ -14,7 +14,6 @@ streams: two channels or two policies with the same seed meet the same random nu
 
 from __future__ import annotations
 
-from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from typing import Any
 
@@ -27,8 +26,8 @@ from oldlight.machine import thread_count
 from oldlight.model.policies import MarkovPolicy, Policy
 from oldlight.model.problem import ImpairedMDP, checked_problem
 from oldlight.random_streams import Seed, seed_number
-from oldlight.simulation.simulated_bytes import CHUNK, refuse_size
-from oldlight.simulation.world import Player, Room, World
+from oldlight.simulation.simulated_bytes import refuse_size
+from oldlight.simulation.spans import Spans
 
 
 def half_width(values: Floats) -> float:
@@ -171,8 +170,6 @@ def simulate(
     >>> abs(played.mean - 3.669276) < 2 * played.half_width
     True
     """
-    from oldlight.simulation.link_episodes import LinkEpisodes, by_automaton
-
     checked_problem(problem, "simulate")
     N = checks.whole("episodes", episodes, least=1)
     number = seed_number(seed)
@@ -185,86 +182,8 @@ def simulate(
             f"steps is {steps!r}, but {problem!r} has its own number of steps; leave it out, or mdp.replace(horizon={steps!r})"
         )
     refuse_size(problem, N, record)
-    if by_automaton(problem, policy):
-        links, warmup = LinkEpisodes(problem, policy), 0
-        parts = [links.play(number, c, min(CHUNK, N - c * CHUNK)) for c in range(-(-N // CHUNK))]
-        returns, earned = np.concatenate([p[0] for p in parts]), np.array([p[1] for p in parts])
-    else:
-        world, warmup = World(problem), problem.warmup
-        workers = thread_count() if threads is None else checks.whole("threads", threads, least=1)
-        returns, earned = np.zeros(N), np.zeros((-(-N // CHUNK), problem.horizon))
-        parts = _Chunks(world, world.player(policy), number, record, returns, earned).played(workers)
-    joined: list[Any] = [np.concatenate([p[k].T for p in parts]) if record else None for k in (3, 4, 5)]
-    return Simulation(returns, earned.sum(axis=0) / N, np.sum([p[2] for p in parts], axis=0), warmup, *joined)
-
-
-MOST = 2**21  # steps that are played without a look at Ctrl-C
-FEW = 2**19  # steps that are played in less time than it takes to start threads
-
-
-@dataclass(eq=False)
-class _Chunks:
-    """The chunks of a simulation: `returns` of each episode and earned[chunk, step] are filled, zeros before."""
-
-    world: World
-    player: Player
-    seed: int
-    record: bool
-    returns: Floats
-    earned: Floats
-
-    def played(self, workers: int) -> list[tuple[Any, ...]]:
-        """What each span of chunks leaves, in order: nothing, nothing, ages, and with `record` states, actions and arrivals."""
-        steps = self.world.problem.warmup + self.world.problem.horizon
-        if self.player.asks or len(self.returns) * steps < FEW:  # a Python policy is asked from one thread only
-            workers = 1
-        spans = self._spans(workers)
-        parts: list[Any] = [None] * len(spans)
-        todo = list(enumerate(spans))[::-1]
-
-        def work() -> None:
-            room = Room.of(self.world)
-            while todo:
-                try:
-                    i, span = todo.pop()
-                except IndexError:  # another thread has taken it
-                    break
-                parts[i] = self._span(span, room)
-            room.leave()
-
-        if workers == 1 or len(spans) == 1:
-            work()
-            return parts
-        pool = ThreadPoolExecutor(min(workers, len(spans)) - 1)  # this thread plays too
-        try:
-            others = [pool.submit(work) for _ in range(min(workers, len(spans)) - 1)]
-            work()
-            for other in others:
-                other.result()
-        finally:
-            todo.clear()  # Ctrl-C waits for nothing: the others end after the span that they are playing
-            pool.shutdown(wait=False)
-        return parts
-
-    def _spans(self, workers: int) -> list[tuple[int, int]]:
-        """Chunks that are played in one call: many at first, fewer towards the end, so that all threads end at the same time."""
-        number, steps = len(self.earned), self.world.problem.warmup + self.world.problem.horizon
-        whole = not (self.record or self.player.asks) and self.world.draws_here
-        most = max(1, MOST // (CHUNK * steps)) if whole else 1
-        spans, first = [], 0
-        while first < number:
-            last = first + max(1, min(most, (number - first) // (2 * workers) if workers > 1 else most, number - first))
-            spans.append((first, last))
-            first = last
-        return spans
-
-    def _span(self, span: tuple[int, int], room: Room) -> tuple[Any, ...]:
-        world, player, (first, last) = self.world, self.player, span
-        returns = self.returns[first * CHUNK : last * CHUNK]
-        if not (self.record or player.asks) and world.draws_here:
-            ages = world.play_chunks(player, self.seed, span, room, returns, self.earned[first:last])
-            return None, None, ages
-        draws = world.draw(self.seed, first, player, None if self.record else room)
-        part = world.play(player, draws, len(returns), None if self.record else room, returns)
-        self.earned[first] = part[1]
-        return part if self.record else part[:3]
+    workers = thread_count() if threads is None else checks.whole("threads", threads, least=1)
+    played = Spans(problem, policy, number, N, record)
+    played.play(workers)
+    joined: list[Any] = [np.concatenate([p[k].T for p in played.parts]) if record else None for k in range(3)]
+    return Simulation(played.returns, played.earned.sum(axis=0) / N, played.ages, played.warmup, *joined)

@@ -10,15 +10,15 @@ CHUNK = 4096  # episodes that are played together
 
 
 def simulated_bytes(problem: ImpairedMDP, episodes: int, record: bool = False) -> int:
-    """The most bytes that `simulate` holds at once, beside the policy: returns and records, in parts and put together, and the chunks being played."""
-    steps = problem.warmup + problem.horizon
-    drawn = (
-        1
-        + (not problem.has_delay_law or problem.loss is not None or problem.law.constant is None)
-        + (problem.warmup > 0)
-    )
-    chunks = min(-(-episodes // CHUNK), thread_count()) * (8 * drawn + 12) * steps * CHUNK
-    return 16 * episodes + (24 * steps * episodes if record else 0) + chunks
+    """The most bytes that `simulate` holds at once, beside the policy: returns, records in parts and put together, and for each thread the random numbers and the steps of a
+    chunk and its ages."""
+    H, steps = problem.horizon, problem.warmup + problem.horizon
+    threads = min(-(-episodes // CHUNK), thread_count())
+    if problem.has_delay_law:
+        chunk = (28 * steps + 8 * H + 40 + (0 if problem.loss is None else H)) * CHUNK  # numbers, steps, agents, losses
+    else:  # `LinkEpisodes`
+        threads, chunk = 1, 64 * H * CHUNK
+    return 8 * episodes + (24 * steps * episodes if record else 0) + threads * (chunk + 16 * H * (steps + 1))
 
 
 def refuse_size(problem: ImpairedMDP, episodes: int, record: bool) -> None:

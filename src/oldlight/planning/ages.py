@@ -26,7 +26,6 @@ Where no tick leads beyond the depth both are the optimum. Else `oldlight.planni
 from __future__ import annotations
 
 from collections.abc import Callable
-from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from functools import cached_property
 from itertools import pairwise
@@ -47,6 +46,7 @@ from oldlight.planning.blocks import SMALL
 from oldlight.planning.delay import KEPT, DelayModel, SingleBlocks, share
 from oldlight.planning.law_rows import likely_states
 from oldlight.planning.scratch import empty
+from oldlight.threads import lent_threads
 
 Table = dict[int, Floats]  # a block's number within its time -> [s, code]
 
@@ -131,7 +131,7 @@ class AgeTables:
             self.allocate()
         self._searched = self.bounded or layers.searched
         self._weights = likely_states(self.plant.mdp, self.plant.initial) if self.settle is None else np.zeros((0, 0))
-        with ThreadPoolExecutor(threads := thread_count()) as pool:
+        with lent_threads(threads := thread_count()) as pool:
             self._pool, self._threads = pool, threads
             self._induction = SingleBlocks(plant, self.actions, pool, threads, self.scratch)
             up = low = blind = self._end()

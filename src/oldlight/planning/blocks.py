@@ -13,6 +13,7 @@ Values stand in one flat array, in one of three ways:
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
+from contextlib import ExitStack
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Literal
 
@@ -21,6 +22,7 @@ import numpy as np
 from oldlight.arrays import Floats, Ints
 from oldlight.machine import thread_count
 from oldlight.model.information import Layout
+from oldlight.threads import lent_threads
 
 if TYPE_CHECKING:
     from concurrent.futures import ThreadPoolExecutor
@@ -190,12 +192,6 @@ class Schedule:
         return np.zeros(APART * thread_count() if self.most_work >= SMALL else 0, dtype=np.int64)
 
 
-def _threads() -> ThreadPoolExecutor:
-    from concurrent.futures import ThreadPoolExecutor  # small plans need none
-
-    return ThreadPoolExecutor(thread_count())
-
-
 def run_calls(
     work: Callable[..., None],
     calls: Iterable[tuple[int, int, int, int]],
@@ -207,18 +203,15 @@ def run_calls(
     turns: as the work reads them. The compiled calls are short, so that an interrupt is heard between two of them.
     """
     pool: ThreadPoolExecutor | None = None
-    try:
+    with ExitStack() as stack:
         for time, first, last, parts in calls:
             if parts == 1:
                 work(first, last, 0, 1)
             else:
-                pool = pool or _threads()
+                pool = pool or stack.enter_context(lent_threads(thread_count()))
                 _share(pool, work, (first, last), parts, turns)
             if after is not None:
                 after(time)
-    finally:
-        if pool is not None:
-            pool.shutdown(cancel_futures=True)
 
 
 def _share(pool: ThreadPoolExecutor, work: Callable[..., None], rows: tuple[int, int], parts: int, turns: Ints) -> None:

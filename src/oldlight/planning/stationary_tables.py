@@ -28,7 +28,6 @@ from __future__ import annotations
 
 import dataclasses
 from collections.abc import Callable, Iterator
-from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from typing import Any
 
@@ -46,6 +45,7 @@ from oldlight.model.successors import Successors
 from oldlight.planning.ages import AgeTables, Plant, Table
 from oldlight.planning.delay import SingleBlocks
 from oldlight.progress import decades_closed
+from oldlight.threads import lent_threads
 
 DAMPED = 0.9
 STALLED = 1_500  # sweeps without the bounds coming closer by a hundredth, after which there is no more to be had
@@ -180,7 +180,7 @@ class EndlessTables(AgeTables):
     @contextmanager
     def _blocks_by(self, threads: int) -> Iterator[None]:
         """Blocks are gone over one by one, by so many threads."""
-        with ThreadPoolExecutor(threads) as pool:
+        with lent_threads(threads) as pool:
             self._pool, self._threads = pool, threads
             self._induction = SingleBlocks(self.plant, self.actions, pool, threads)
             yield

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 import numpy as np
@@ -13,6 +12,7 @@ from oldlight.model.problem import ImpairedMDP
 from oldlight.simulation.link_episodes import LinkEpisodes, by_automaton
 from oldlight.simulation.simulated_bytes import CHUNK
 from oldlight.simulation.world import Room, World
+from oldlight.threads import lent_threads
 
 MOST = 2**21  # steps that are played without a look at Ctrl-C
 FEW = 2**19  # steps that are played in less time than it takes to start threads
@@ -46,15 +46,14 @@ class Spans:
         if others == 0:
             self._work(todo)
             return
-        pool = ThreadPoolExecutor(others)
-        try:
+        with lent_threads(others) as pool:
             working = [pool.submit(self._work, todo) for _ in range(others)]
-            self._work(todo)
+            try:
+                self._work(todo)
+            finally:
+                todo.clear()  # Ctrl-C waits for no more than the spans that are being played
             for other in working:
                 other.result()
-        finally:
-            todo.clear()  # Ctrl-C waits for nothing: the others end after the span that they are playing
-            pool.shutdown(wait=False)
 
     @property
     def ages(self) -> Ints:

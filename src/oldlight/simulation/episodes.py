@@ -153,7 +153,7 @@ def simulate(
     record : bool
         Keep states, actions and arrivals.
     threads : int, optional
-        The seed decides the result, whatever their number; all cores if None.
+        The seed decides the result, whatever their number; all cores if None. What takes less than a few milliseconds, or asks a policy written in Python, is played by one.
     steps : int, optional
         Of a process that runs for ever: how many steps are played. A return is then the discounted sum of their rewards, or their mean for the average.
 

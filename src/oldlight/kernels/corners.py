@@ -9,7 +9,7 @@ import numpy as np
 from oldlight.kernels.cache import borrowing, compiled
 from oldlight.kernels.copying import copy_into
 from oldlight.kernels.graph import LOW_ACTION, NEXT, OPENED, enter
-from oldlight.kernels.outlook import NO, fill_ahead, pushed
+from oldlight.kernels.outlook import NO, fill_ahead, outlook_of_action, pushed
 from oldlight.kernels.products import COLUMNS, ROWS
 from oldlight.kernels.settling import ACT, ALONE, DONE, HELD, HIGH, NUMBER, PAUSE, _write_down, search
 
@@ -68,7 +68,7 @@ def settle_all(process, link, tables, graph, settled, start, limits):
     on, then (block −1) the start, if its law is given. Returns the place where it stopped (block −2 at the end), and DONE, GROW or PAUSE."""
     c, i = start
     opened = graph.count[OPENED]
-    columns = settled.ahead.shape[1] // process.sizes[1]
+    columns = outlook_of_action(settled, process.sizes[1])
     later, sums = np.zeros(((columns + COLUMNS - 1) // COLUMNS, process.sizes[0] * COLUMNS)), np.empty(ROWS * COLUMNS)
     while c >= 0:
         if i == 0:

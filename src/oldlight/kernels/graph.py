@@ -26,6 +26,11 @@ ACTION, FROM, TO, NEXT_OPTION = range(4)  # columns of Graph.option
 STATES, OPTIONS, EDGES, BELIEFS, EXPANDED, OPENED = range(6)  # places of Graph.count
 UNKNOWN = -1
 ROUND = 2.0**46
+# odd factors of a hash: its products are made side by side, and mixed once
+_BLOCK, _CODE, _STATE, _LAW, _MIX = (
+    np.uint64(i)
+    for i in (0x9E3779B97F4A7C15, 0xC2B2AE3D27D4EB4F, 0x165667B19E3779F9, 0xD6E8FEB86659FD93, 0xBF58476D1CE4E5B9)
+)
 _inner = borrowing(error_model="numpy")
 
 
@@ -99,12 +104,6 @@ class Scratch(NamedTuple):
     earned: np.ndarray
 
 
-@_inner
-def _mix(x, y):
-    x = (x ^ np.uint64(y)) * np.uint64(0x9E3779B97F4A7C15)
-    return (x ^ (x >> np.uint64(29))) * np.uint64(0xBF58476D1CE4E5B9)
-
-
 @borrowing(fastmath={"contract", "reassoc"}, forceinline=True)
 def _key_of_law(key, law, support, n):
     """Σ_s key[s]·law[s]: the same in any order of the support, but for rounding. Two laws that are equal may differ by that, and are then rarely two states."""
@@ -122,9 +121,10 @@ def _key_of_law(key, law, support, n):
 def find_slot(graph, place, law, support, n):
     """(the slot of a state, its number or −1): s ≥ 0 is a corner, else the law law[support[:n]], compared to within 2^−46."""
     block, code, s = place
-    x = _mix(_mix(_mix(np.uint64(17), block), code), s + 1)
+    x = np.uint64(block) * _BLOCK + np.uint64(code) * _CODE + np.uint64(s + 1) * _STATE
     if s < 0:
-        x = _mix(_mix(x, np.int64(_key_of_law(graph.key, law, support, n) * ROUND + 0.5)), n)
+        x += np.uint64(np.int64(_key_of_law(graph.key, law, support, n) * ROUND + 0.5)) * _LAW + np.uint64(n)
+    x = (x ^ (x >> np.uint64(29))) * _MIX
     mask = len(graph.slots) - 1
     slot = np.int64((x ^ (x >> np.uint64(32))) & np.uint64(mask))
     while graph.slots[slot] > 0:

@@ -49,10 +49,30 @@ def pushed(process, t, b, support, n, q, after, after_support, before):
             for k in range(count[line]):
                 after[index[line, k]] += p * weight[line, k]
     for s2 in range(S):
-        if after[s2] > 0.0:
-            after_support[m] = s2
-            m += 1
+        m += after[s2] > 0.0
+    if m == before == S:  # they are listed already, in their order
+        return m, total
+    place = np.uintp(0)
+    for s2 in range(S):  # without a branch: it would be guessed wrong
+        after_support[place] = s2
+        place += np.uintp(after[s2] > 0.0)
     return m, total
+
+
+@_short
+def outlook_of_action(settled, A):
+    """How many numbers the outlook has for each action."""
+    return SUMS + settled.deeper.shape[2] * A
+
+
+@_short
+def push_on(process, settled, h, t, q):
+    """The law of level h, pushed with P_t(q), stands at the next level: b·r_t(q)."""
+    after, n = h + np.uintp(1), settled.size[h]
+    b, support = settled.law[h], settled.support[h]
+    m, earned = pushed(process, t, b, support, n, q, settled.law[after], settled.support[after], settled.size[after])
+    settled.size[after] = m
+    return earned
 
 
 @_short
@@ -87,7 +107,7 @@ def fill_ahead(process, link, settled, c, later, sums):
     """`ahead` of block c, D = 0: the corners of the next time are settled, and so is C_c. Scratch: later[panel, s·COLUMNS + j], where column panel·COLUMNS + j of the
     outlook stands for each state, and sums[ROWS·COLUMNS] (`oldlight.kernels.products`)."""
     S, A = process.sizes[0], process.sizes[1]
-    h, first, wide = link.time[c], link.blind_offset[c], settled.ahead.shape[1] // A
+    h, first, wide = link.time[c], link.blind_offset[c], outlook_of_action(settled, A)
     now, reward_step = min(h, len(process.index) - 1), min(h, len(process.rewards) - 1)
     for s in range(S):
         later[0, s * COLUMNS + GAIN_LOW], later[0, s * COLUMNS + GAIN_UP] = (
@@ -121,20 +141,21 @@ def fill_ahead(process, link, settled, c, later, sums):
 
 
 @_short
-def _by_law(process, link, settled, h, c, code, b, support, n, cutoff):
+def _by_law(process, link, settled, h, c, code, cutoff):
     """The outlook of the actions of level h whose bound is above the cut-off, by sums over the next law."""
     A, D = process.sizes[1], process.sizes[2]
     width, first = process.power[D], link.blind_offset[c]
-    after, places, wide = settled.law[h], settled.support[h], settled.outlook.shape[1] // A
+    now, later = np.int64(h), h + np.uintp(1)
+    after, places, wide = settled.law[later], settled.support[later], outlook_of_action(settled, A)
     total = 0.0
     if D > 0:
-        settled.size[h], total = pushed(process, h - D, b, support, n, code % A, after, places, settled.size[h])
+        total = push_on(process, settled, h, now - D, code % A)
     for a in range(A):
         if settled.bound[h, a] <= cutoff:
             continue
         if D == 0:
-            settled.size[h], total = pushed(process, h, b, support, n, a, after, places, settled.size[h])
-        m, out = settled.size[h], settled.outlook[h, a * wide : (a + 1) * wide]
+            total = push_on(process, settled, h, now, a)
+        m, out = settled.size[later], settled.outlook[h, a * wide : (a + 1) * wide]
         code2 = (code + a * width) // A if D > 0 else 0
         low, up = total, total
         for k in range(m):
@@ -149,25 +170,27 @@ def _by_law(process, link, settled, h, c, code, b, support, n, cutoff):
 
 
 @_short
-def look_ahead(process, link, settled, h, c, code, b, support, n, cutoff):
+def look_ahead(process, link, settled, h, c, code, cutoff):
     """Bound every action of level h by one step of lookahead, where its bound is above the cut-off."""
     A, bound, outlook = process.sizes[1], settled.bound[h], settled.outlook[h]
-    wide = len(outlook) // A
+    wide = outlook_of_action(settled, A)
     if len(settled.ahead) > 0:
+        b, support, n = settled.law[h], settled.support[h], settled.size[h]
         mean_of_rows(settled.ahead, link.blind_offset[c], np.int64(1), b, support, n, outlook)
     else:
-        _by_law(process, link, settled, h, c, code, b, support, n, cutoff)
-    first = link.hidden[c]
+        _by_law(process, link, settled, h, c, code, cutoff)
+    first, deeper, untried, at = link.hidden[c], settled.deeper[h], settled.untried[h], np.uintp(0)
     for a in range(A):
-        if bound[a] <= cutoff:
-            continue
-        up, at = outlook[a * wide + GAIN_UP], a * wide + SUMS
-        i, e = 0, first
-        while e >= 0:
-            top = NO
-            for j in range(at, at + A):
-                top = max(top, outlook[j])
-            settled.deeper[h, a, i] = top
-            up += link.probability[e] * top
-            i, at, e = i + 1, at + A, link.following[e]
-        bound[a] = min(bound[a], up)
+        if bound[a] > cutoff:
+            up, k = outlook[at + np.uintp(GAIN_UP)], at + np.uintp(SUMS)
+            i, e = 0, first
+            while e >= 0:
+                top = outlook[k]
+                for j in range(1, A):
+                    top = max(top, outlook[k + np.uintp(j)])
+                deeper[a, i] = top
+                up += link.probability[e] * top
+                i, k, e = i + 1, k + np.uintp(A), link.following[e]
+            bound[a] = min(bound[a], up)
+        untried[a] = bound[a]
+        at += np.uintp(wide)

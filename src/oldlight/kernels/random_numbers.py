@@ -9,12 +9,10 @@ and a counter. A number is the upper 53 of the 64 bits that come next:
 The bits of some numbers are drawn one after the other, and then made into numbers many at once.
 """
 
-import numba as nb
 import numpy as np
-from numba.core.cgutils import ir
-from numba.extending import intrinsic
 
 from oldlight.kernels.cache import borrowing, compiled
+from oldlight.kernels.opaque import as_it_is
 
 ROUNDS = 12  # before the first number
 SOME = 512  # whose bits are drawn before they are made into numbers
@@ -26,20 +24,11 @@ _LEFT, _RIGHT = np.uint64(0xCA01F9DD), np.uint64(0x4973F715)
 _SMALLEST = 1.0 / 9007199254740992.0  # 2⁻⁵³
 
 
-@intrinsic
-def _as_it_is(typing, x):
-    """x, made before anything that follows: LLVM would take several draws at once apart into sums of products, which is more to do."""
-
-    def code(context, builder, signature, arguments):
-        word = ir.IntType(64)
-        return builder.asm(ir.FunctionType(word, [word]), "", "=r,0", arguments, False)
-
-    return nb.uint64(nb.uint64), code
-
-
 @compiled(inline="always")
 def _next(a, b, c, n):
-    x = _as_it_is(a + b + n)
+    x = as_it_is(
+        a + b + n
+    )  # else several draws at once would be taken apart into sums of products, which is more to do
     return x, b ^ (b >> _11), c + (c << _3), ((c << _24) | (c >> _40)) + x, n + _ONE
 
 

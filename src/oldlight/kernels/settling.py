@@ -37,16 +37,19 @@ from oldlight.kernels.graph import (
     UP,
     find_slot,
 )  # fmt: skip
-from oldlight.kernels.outlook import GAIN_LOW, GAIN_UP, NO, SUMS, law_sums, look_ahead, pushed
+from oldlight.kernels.opaque import as_it_is
+from oldlight.kernels.outlook import GAIN_LOW, GAIN_UP, NO, SUMS, law_sums, look_ahead, outlook_of_action, push_on
 
 DONE, GROW, PAUSE = range(3)
+FROM_ABOVE, FROM_BELOW, NEITHER = range(3)  # how the search came to a level
 ALONE = (0, 0)  # `search` closes one law; no corners
 GAP = 1.05  # a node whose bounds are within this many slacks is settled (the rest is rounding)
 # columns of Settled.real[h]: HIGH, HELD are the bounds
 CUTOFF, HIGH, HELD, OLD_HIGH, OLD_HELD, SUM_HIGH, SUM_HELD = range(7)
-# columns of Settled.whole[h], then what was tried. NUMBER: in the graph, or −2 − i of a corner; LED, HEIR: where the pending action and ACT lead in a blackout
+# columns of Settled.whole[h]. NUMBER: in the graph, or −2 − i of a corner; LED, HEIR: where the pending action and ACT lead in a blackout
 NODE, QUEUE, ACT, OLD_ACT, PENDING, TICK, RANK, NUMBER, SLOT, LED, HEIR = range(11)
-TRIED = 11
+WHOLE = 11
+_1 = np.uintp(1)  # levels are unsigned: an index that may be negative is looked at before it is used
 _inner = borrowing(error_model="numpy", fastmath={"contract", "reassoc"})
 _short = borrowing(
     error_model="numpy", fastmath={"contract", "reassoc"}, forceinline=True
@@ -60,8 +63,8 @@ class Settled(NamedTuple):
     start: start_law, the law of the first state (or empty); start_weight[c], the probability that the first state is seen in block c of time 0, and start_weight[-1] that it is not
     seen; start_block[0], the block of the law then; start_bounds, the lower and the upper value of the start; start_sequence[j], what is done at time j while nothing is seen.
 
-    Scratch of level h: law, support and size of the next law; bound[h, a] of every action; outlook[h], one action after the other; deeper[h, a, i], the
-    highest sum of the i-th tick that shows nothing; real and whole by the names above; sums[a].
+    Scratch of level h: law, support and size of its law; bound[h, a] of every action; untried[h, a], the same of those that are not tried yet, else −∞; outlook[h],
+    one action after the other; deeper[h, a, i], the highest sum of the i-th tick that shows nothing; real and whole by the names above.
     """
 
     since: np.ndarray
@@ -79,23 +82,24 @@ class Settled(NamedTuple):
     support: np.ndarray
     size: np.ndarray
     bound: np.ndarray
+    untried: np.ndarray
     outlook: np.ndarray
     deeper: np.ndarray
     real: np.ndarray
     whole: np.ndarray
-    sums: np.ndarray
 
 
 @_short
-def _open(process, link, tables, graph, settled, level, node, b, support, n, sums, slack):
-    """Come to a node: True if it is settled at once (its bounds and action at level h), else ready to expand.
+def _open(process, link, tables, graph, settled, level, node, slack):
+    """Come to a node, whose law stands at its level, and below the first the sums of its law as bounds: True if it is settled at once (its bounds and action at
+    level h), else ready to expand.
 
-    node = (block, code, cut-off); level = (time, is the search to close this node, is it a corner that is being settled); sums: those of `law_sums` at a
-    node that the search has come to, room for them at the one that it is to close."""
+    node = (block, code, cut-off); level = (time, is the search to close this node, is it a corner that is being settled)."""
     h, first, corner = level
     c, code, cutoff = node
     A = process.sizes[1]
-    real, whole = settled.real[h], settled.whole[h]
+    real, whole, bound = settled.real[h], settled.whole[h], settled.bound[h]
+    b, support, n = settled.law[h], settled.support[h], settled.size[h]
     width = process.power[link.length[c]]
     real[CUTOFF], real[HELD], real[HIGH] = cutoff, NO, np.inf
     whole[NODE], whole[QUEUE], whole[ACT], whole[NUMBER], whole[HEIR] = c, code, UNKNOWN, -1, -1
@@ -115,27 +119,27 @@ def _open(process, link, tables, graph, settled, level, node, b, support, n, sum
     top = NO
     forced = tables.forced[h]
     if first and not corner:
-        law_sums(process, link, settled, c, code, b, support, n, sums)
+        law_sums(process, link, settled, c, code, b, support, n, bound)
     for a in range(A):
-        x = real[HIGH] if corner else min(real[HIGH], sums[a])
+        x = real[HIGH] if corner else min(real[HIGH], bound[a])
         if forced >= 0 and a != forced:
             x = NO
-        settled.bound[h, a] = x
-        whole[TRIED + a] = 0
+        bound[a] = x
         top = max(top, x)
     if top <= cutoff:
         real[HIGH], real[HELD], whole[ACT] = top, NO, UNKNOWN
         return True
     graph.count[OPENED] += 1
-    look_ahead(process, link, settled, h, c, code, b, support, n, cutoff)
+    look_ahead(process, link, settled, h, c, code, cutoff)
     real[HELD], real[HIGH], whole[ACT] = NO, NO, UNKNOWN
     return False
 
 
 @_short
-def _closed(process, graph, settled, h, b, support, n):
+def _closed(process, graph, settled, h):
     """Every action of a law is tried or pruned: remember what was found. False: no room."""
     real, whole = settled.real[h], settled.whole[h]
+    b, support, n = settled.law[h], settled.support[h], settled.size[h]
     better = real[HELD] > real[OLD_HELD]
     if not better:
         real[HELD], whole[ACT] = real[OLD_HELD], whole[OLD_ACT]
@@ -170,14 +174,14 @@ def _closed(process, graph, settled, h, b, support, n):
 
 
 @_short
-def _returned(link, settled, h, threshold):
-    """Back from the tick that was followed: its bounds are added. True if another tick of the pending action is to be followed."""
-    real, whole, below = settled.real[h], settled.whole[h], settled.real[h + 1]
+def _returned(link, settled, h, threshold, below):
+    """Back from the tick that was followed: its bounds are added, below = (upper, lower, number). True if another tick of the pending action is to be followed."""
+    real, whole = settled.real[h], settled.whole[h]
     e, a = whole[TICK], whole[PENDING]
     p, bound = link.probability[e], settled.deeper[h, a, whole[RANK]]
-    real[SUM_HIGH] += p * (min(below[HIGH], bound) - bound)
-    real[SUM_HELD] += p * below[HELD]
-    whole[LED] = settled.whole[h + 1, NUMBER]
+    real[SUM_HIGH] += p * (min(below[0], bound) - bound)
+    real[SUM_HELD] += p * below[1]
+    whole[LED] = below[2]
     following = link.following[e]
     if following < 0:
         return False
@@ -201,11 +205,10 @@ def _tried(settled, h):
 
 @_short
 def _untried(process, settled, h):
-    """The untried action with the highest ceiling, or −1."""
-    a, highest, bound, whole = -1, NO, settled.bound[h], settled.whole[h]
+    """The untried action with the highest ceiling, if that is not −∞, or −1."""
+    a, highest, untried = -1, NO, settled.untried[h]
     for i in range(process.sizes[1]):
-        if whole[TRIED + i] == 0 and (a < 0 or bound[i] > highest):
-            a, highest = i, bound[i]
+        a, highest = (i if untried[i] > highest else a), max(highest, untried[i])
     return a
 
 
@@ -234,18 +237,21 @@ def _corner_settled(process, link, tables, graph, settled, h, c, i):
     for a in range(process.sizes[1]):
         settled.ceiling[link.blind_offset[c] + i, a] = settled.bound[h, a]
     if len(settled.sequence) > 0:
-        u = h - process.sizes[2]
+        u = np.int64(h) - process.sizes[2]
         _write_down(graph, settled, u, whole[ACT], whole[HEIR], settled.sequence[u, i])
 
 
 @_short
-def _try(process, link, settled, h, a, b, support, n):
+def _try(process, link, settled, h, a):
     """Take the action a of level h up: True if a tick that shows nothing is to be followed, else its bounds are the node's, if they are better."""
     A, D = process.sizes[1], process.sizes[2]
     real, whole = settled.real[h], settled.whole[h]
-    c, at = whole[NODE], a * (settled.outlook.shape[1] // A)
-    whole[TRIED + a], whole[PENDING] = 1, a
-    real[SUM_HIGH], real[SUM_HELD] = settled.outlook[h, at + GAIN_UP], settled.outlook[h, at + GAIN_LOW]
+    c, at = whole[NODE], np.uintp(a * outlook_of_action(settled, A))
+    settled.untried[h, a], whole[PENDING] = NO, a
+    real[SUM_HIGH], real[SUM_HELD] = (
+        settled.outlook[h, at + np.uintp(GAIN_UP)],
+        settled.outlook[h, at + np.uintp(GAIN_LOW)],
+    )
     i, e = 0, link.hidden[c]
     whole[TICK], whole[RANK], whole[LED] = e, 0, -1
     follow = e >= 0
@@ -255,96 +261,106 @@ def _try(process, link, settled, h, a, b, support, n):
     if not follow:
         _tried(settled, h)
     elif D == 0:
-        after, places = settled.law[h], settled.support[h]
-        settled.size[h], _earned = pushed(process, h, b, support, n, a, after, places, settled.size[h])
+        push_on(process, settled, h, np.int64(h), a)
     return follow
 
 
 @_short
-def _begin_corner(law, i, width):
-    """Corner i: its law, and the code of its queue."""
-    b, support, _n = law
-    b[i // width], support[0] = 1.0, i // width
-    return i % width
+def _threshold(real, slack):
+    """An action that is worth no more than this does not matter."""
+    return real[HELD] + slack if real[HELD] > real[CUTOFF] else real[CUTOFF]
 
 
 @_short
-def _clear(law, corner):
-    """A corner's law is scratch again."""
-    b, support, _n = law
-    if corner:
-        b[support[0]] = 0.0
+def _hand_down(settled, h, a, i, A):
+    """The sums of the law that follows action a and the i-th tick that shows nothing, as bounds of its actions."""
+    outlook, bound = settled.outlook[h], settled.bound[h + _1]
+    k = np.uintp(a * outlook_of_action(settled, A) + SUMS + i * A)
+    for a2 in range(A):
+        bound[a2] = outlook[k + np.uintp(a2)]
+
+
+@_short
+def _let_stand(settled, h, b, support, n):
+    """A law stands at level h."""
+    law, places, before = settled.law[h], settled.support[h], settled.size[h]
+    for k in range(before):
+        law[places[k]] = 0.0
+    for k in range(n):
+        places[k] = support[k]
+        law[support[k]] = b[support[k]]
+    settled.size[h] = n
+
+
+@_short
+def _begin_corner(settled, h, i, width):
+    """Corner i stands at level h: the code of its queue."""
+    law, places, before = settled.law[h], settled.support[h], settled.size[h]
+    for k in range(before):
+        law[places[k]] = 0.0
+    law[i // width], places[0], settled.size[h] = 1.0, i // width, 1
+    return i % width
 
 
 @_inner
 def search(process, link, tables, graph, settled, node, law, corners, limits):
     """Close the node = (block, code, cut-off) with law = (b, support, places), depth first along blackouts: its bounds are left at the level of its time.
-    With corners = (i, end), i < end, settle the corners s·A^D + code = i..end − 1 of the block instead, one after the other; the law is then scratch, b empty.
+    With corners = (i, end), i < end, settle the corners s·A^D + code = i..end − 1 of the block instead, one after the other, whatever the law is.
 
     A node below may be left with only an upper bound ≤ its cut-off, because it cannot matter; then its lower bound may be −∞.
     Returns the corner that it came to, and DONE, or GROW or PAUSE when it should be called again from there.
     """
-    A, D, wide = process.sizes[1], process.sizes[2], settled.outlook.shape[1] // process.sizes[1]
+    A, D = process.sizes[1], process.sizes[2]
     slack = limits.slack[0]
     c, code, cutoff = node
-    first, top, width = link.time[c], c, process.power[link.length[c]]
+    first, top, width = np.uintp(link.time[c]), c, process.power[link.length[c]]
     i, end = corners
     corner = i < end
     if corner:
-        code = _begin_corner(law, i, width)
+        code = _begin_corner(settled, first, i, width)
+    else:
+        _let_stand(settled, first, law[0], law[1], law[2])
     opened = graph.count[OPENED]
-    h, coming = first, True
-    while True:
-        real, whole = settled.real[h], settled.whole[h]
-        if h > first:
-            b, support, n = settled.law[h - 1], settled.support[h - 1], settled.size[h - 1]
-        else:
-            b, support, n = law
-        closed = False
-        if coming:
+    h, came, below = first, FROM_ABOVE, (0.0, 0.0, np.int64(-1))
+    while True:  # h as it is: else the places of all that a level may need are worked out each time, used or not
+        h = np.uintp(as_it_is(h))
+        real, whole, closed, follow = settled.real[h], settled.whole[h], False, False
+        if came == FROM_ABOVE:
             if graph.count[OPENED] - opened > limits.most[0]:
-                _clear(law, corner)
                 return i, PAUSE
-            level, sums = (h, h == first, corner and h == first), settled.sums
-            if h > first:
-                k = settled.whole[h - 1, PENDING] * wide + SUMS + settled.whole[h - 1, RANK] * A
-                sums = settled.outlook[h - 1, k : k + A]
-            closed = _open(process, link, tables, graph, settled, level, (c, code, cutoff), b, support, n, sums, slack)
-            follow = False
-        else:
-            threshold = real[HELD] + slack if real[HELD] > real[CUTOFF] else real[CUTOFF]
-            follow = _returned(link, settled, h, threshold)
+            level = (h, h == first, corner and h == first)
+            closed = _open(process, link, tables, graph, settled, level, (c, code, cutoff), slack)
+        elif came == FROM_BELOW:
+            follow = _returned(link, settled, h, _threshold(real, slack), below)
             if not follow:
                 _tried(settled, h)
-        if not closed:
-            while not follow:
-                a = _untried(process, settled, h)
-                threshold = real[HELD] + slack if real[HELD] > real[CUTOFF] else real[CUTOFF]
-                if a < 0 or settled.bound[h, a] <= threshold:
-                    if a >= 0:
-                        real[HIGH] = max(real[HIGH], settled.bound[h, a])
-                    break
-                follow = _try(process, link, settled, h, a, b, support, n)
-            if follow:
-                e, a = whole[TICK], whole[PENDING]
-                p, bound = link.probability[e], settled.deeper[h, a, whole[RANK]]
-                threshold = real[HELD] + slack if real[HELD] > real[CUTOFF] else real[CUTOFF]
-                cutoff = (threshold - (real[SUM_HIGH] - p * bound)) / p
-                c, code = link.to[e], (whole[QUEUE] + a * process.power[D]) // A if D > 0 else 0
-                h, coming = h + 1, True
-                continue
-            if not (corner and h == first) and not _closed(process, graph, settled, h, b, support, n):
-                _clear(law, corner)
-                return i, GROW
+        if not closed and not follow:
+            a = _untried(process, settled, h)
+            if a >= 0 and settled.bound[h, a] > _threshold(real, slack):
+                follow, came = _try(process, link, settled, h, a), NEITHER
+                if not follow:
+                    continue
+            elif a >= 0:
+                real[HIGH] = max(real[HIGH], settled.bound[h, a])
+        if follow:
+            e, a = whole[TICK], whole[PENDING]
+            p, bound = link.probability[e], settled.deeper[h, a, whole[RANK]]
+            cutoff = (_threshold(real, slack) - (real[SUM_HIGH] - p * bound)) / p
+            _hand_down(settled, h, a, whole[RANK], A)
+            c, code = link.to[e], (whole[QUEUE] + a * process.power[D]) // A if D > 0 else 0
+            h, came = h + _1, FROM_ABOVE
+            continue
+        if not closed and not (corner and h == first) and not _closed(process, graph, settled, h):
+            return i, GROW
         if h > first:
-            h, coming = h - 1, False
+            below = real[HIGH], real[HELD], whole[NUMBER]
+            h, came = h - _1, FROM_BELOW
             continue
         if not corner:
             return i, DONE
         _corner_settled(process, link, tables, graph, settled, h, top, i)
-        _clear(law, corner)
         i += 1
         if i == end:
             return i, DONE
-        c, code, cutoff = top, _begin_corner(law, i, width), NO
-        opened, coming = graph.count[OPENED], True
+        c, code, cutoff = top, _begin_corner(settled, first, i, width), NO
+        opened, came = graph.count[OPENED], FROM_ABOVE

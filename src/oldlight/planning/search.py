@@ -104,9 +104,9 @@ class AgeSearch:
         law = np.array(self.tables.plant.initial) if start else np.empty(0)  # one that can be written, as all of these
         return kernels.Settled(
             np.array([H + 2]), np.empty((places, A)), np.empty((2, places)), aligned_zeros(known, wide), np.full(levels, np.inf),
-            np.zeros((H - D, S * A**D, H - D) if sequences else (0, 0, 0), action_type(A)), law, np.array([block]), weight, np.zeros(2), np.zeros(H if sequences else 0, action_type(A)), np.zeros((levels, S)), np.zeros((levels, S), np.int64), np.zeros(levels, np.int64), np.zeros((levels, A)),
+            np.zeros((H - D, S * A**D, H - D) if sequences else (0, 0, 0), action_type(A)), law, np.array([block]), weight, np.zeros(2), np.zeros(H if sequences else 0, action_type(A)), np.zeros((levels, S)), np.zeros((levels, S), np.int64), np.zeros(levels, np.int64), np.zeros((levels, A)), np.zeros((levels, A)),
             aligned_zeros(levels, wide), np.zeros((levels, A, hidden)), np.zeros((levels, 7)),
-            np.zeros((levels, kernels.TRIED + A), np.int64), np.zeros(A),
+            np.zeros((levels, kernels.WHOLE), np.int64),
         )  # fmt: skip
 
     @cached_property

@@ -33,19 +33,24 @@ def _begin(initial, u, now):
             now[e] = draw(initial, u[e])
         return
     _fill(now, 0)
-    n = len(initial) - 1
-    for k in range(0, n - 3, 4):
-        _pass(initial[k], initial[k + 1], initial[k + 2], initial[k + 3], u, now)
-    for k in range(n - n % 4, n):
-        for e in range(len(u)):
-            now[e] += np.int32(u[e] >= initial[k])
+    _count_sums(initial, len(initial) - 1, u, now)
 
 
 @borrowing
-def _pass(first, second, third, fourth, u, now):
-    """How many of four running sums a number is not below."""
+def _count_sums(sums, n, u, counted):
+    """counted[e] += how many of the first n running sums u[e] is not below: sum by sum for all episodes."""
+    for k in range(0, n - 3, 4):
+        _pass(sums[k], sums[k + 1], sums[k + 2], sums[k + 3], u, counted)
+    for k in range(n - n % 4, n):
+        for e in range(len(u)):
+            counted[e] += np.int32(u[e] >= sums[k])
+
+
+@borrowing
+def _pass(first, second, third, fourth, u, counted):
+    """The same of four running sums."""
     for e in range(len(u)):
-        now[e] += (
+        counted[e] += (
             np.int32(u[e] >= first) + np.int32(u[e] >= second) + np.int32(u[e] >= third) + np.int32(u[e] >= fourth)
         )
 

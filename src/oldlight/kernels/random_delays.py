@@ -13,7 +13,7 @@ import numpy as np
 from oldlight.kernels.cache import borrowing, compiled
 from oldlight.kernels.chunks import draw_chunk, of_chunk
 from oldlight.kernels.episodes import draw, draw_row
-from oldlight.kernels.independent_links import PART, _begin, _count, _earn, _fill, _move
+from oldlight.kernels.independent_links import FEW, PART, _begin, _count, _count_sums, _earn, _fill, _move
 
 WORD = 32  # times whose arrivals are the bits of one number
 CODES = 2**31  # of queues and one action more
@@ -147,8 +147,16 @@ def _settle_soon(at_once, last, u, before, settles):
 
 @borrowing
 def _settle(law, last, u, before, settles):
+    """In order: the next one arrives one step after the one before or later, by as many steps as there are running sums that the number is not below."""
+    n = law.shape[1] - 1
+    if n > FEW:
+        for e in range(len(u)):
+            settles[e] = min(before[e] + 1 + draw_row(law, 0, u[e]), last)
+        return
+    _settle_next(before, settles)
+    _count_sums(law[0], n, u, settles)
     for e in range(len(u)):
-        settles[e] = min(before[e] + 1 + draw_row(law, 0, u[e]), last)
+        settles[e] = min(settles[e], np.int32(last))
 
 
 @borrowing

@@ -484,6 +484,7 @@ def simulation(quick: bool) -> Iterator[Row]:
         "delay 3, warm": warm(chain, 3),
         "Bernoulli delay": ol.ImpairedMDP(chain, ol.BernoulliDelay(0.5)),
         "loss, λ=0.5": ol.ImpairedMDP(chain, ol.Loss(seen=0.5)),
+        "geometric delay": ol.ImpairedMDP(chain, ol.GeometricDelay(0.5)),
     }
     work: dict[str, Callable[[], Any]] = {}
     for what, problem in cases.items():

@@ -111,17 +111,17 @@ def _fill(to, value):
 def play_late(world, rule, draws, played, numbers, chunks):
     """The chunks chunks[0] to chunks[1] − 1 with a table, where every observation is `late` steps late and none is lost: what is known when is then the same in all
     episodes, and only the state, the code of the queue and what was earned belong to one."""
+    codes = np.empty(PART, np.int64)
     for chunk in range(chunks[0], chunks[1]):
         draw_chunk(numbers, chunk, draws)
-        _play_late(world, rule, draws, of_chunk(played, chunk - chunks[0]))
+        _play_late(world, rule, draws, of_chunk(played, chunk - chunks[0]), codes)
 
 
-@compiled
-def _play_late(world, rule, draws, played):
+@borrowing
+def _play_late(world, rule, draws, played, codes):
     initial, index, cumulative, rewards, _, _, powers, _, warmup, late = world
     states, pending, A = played.states, rule.pending, rewards.shape[2]
     steps, n, nothing_yet = len(states), len(played.returns), played.ages.shape[1] - 1
-    codes = np.empty(PART, np.int64)
     for low in range(0, n, PART):
         high = min(low + PART, n)
         code, returns = codes[: high - low], played.returns[low:high]

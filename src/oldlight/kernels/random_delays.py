@@ -35,18 +35,18 @@ class Agents(NamedTuple):
 @compiled
 def play_random(world, rule, draws, played, numbers, chunks):
     """The chunks chunks[0] to chunks[1] − 1 with a table, from a cold start, where delays are random and do not depend on states and actions."""
+    came, known = np.empty((len(world.rewards) // WORD + 1, PART), np.int32), np.empty((6, PART), np.int32)
     for chunk in range(chunks[0], chunks[1]):
         draw_chunk(numbers, chunk, draws)
-        _play_random(world, rule, draws, of_chunk(played, chunk - chunks[0]))
+        _play_random(world, rule, draws, of_chunk(played, chunk - chunks[0]), came, known)
 
 
-@compiled
-def _play_random(world, rule, draws, played):
+@borrowing
+def _play_random(world, rule, draws, played, came, known):
     index, cumulative, rewards = world.successor, world.cumulative, world.rewards
     states, pending, (H, _, A) = played.states, rule.pending, rewards.shape
     n, nothing_yet, visited = len(played.returns), played.ages.shape[1] - 1, states.reshape(-1)
     wide, few = rule.offset.shape[2], _few(rule.offset)
-    came, known = np.empty((H // WORD + 1, PART), np.int32), np.empty((6, PART), np.int32)
     for low in range(0, n, PART):
         high = min(low + PART, n)
         tile, returns = slice(0, high - low), played.returns[low:high]
@@ -79,7 +79,7 @@ def _play_random(world, rule, draws, played):
                 _move(A, index[step], cumulative[step], u, now, acts, states[h + 1, low:high])
 
 
-@compiled
+@borrowing
 def _few(offset):
     """Does every time have few blocks?"""
     for h in range(len(offset)):
@@ -100,7 +100,7 @@ def certain_from(waits, H):
     return i
 
 
-@compiled
+@borrowing
 def _arrivals(low, high, world, draws, played, came):
     """Bit h % WORD of came[h // WORD, e]: does an observation of episode low + e arrive at time h? Fills the rows of `settles`, those to `certain_from` at least."""
     waits, longest, tile = world.interarrival, world.longest_delay, slice(0, high - low)

@@ -267,6 +267,8 @@ def _channel(given: GivenChannel) -> Channel:
 
         return channel_of(given)
     hint = f"; did you mean ConstantDelay({given})?" if isinstance(given, int) else ""
+    if callable(given):
+        hint = f"; did you mean {getattr(given, '__name__', 'channel')}(..)?"
     raise TypeError(f"channel is of type {type(given).__name__}, expected a delay channel, Loss or Lossy{hint}")
 
 

@@ -15,7 +15,7 @@ CORES  ?= -n auto --dist worksteal
 SECONDS ?= 60
 SEED   ?= 0
 REV    ?= HEAD~1
-MINIMUM_TESTS ?= -m 'not slow' tests/model tests/planning tests/simulation tests/control tests/learners tests/envs tests/traces tests/studies tests/cli
+MINIMUM_TESTS ?= -m 'not slow' tests/kernels tests/model tests/planning tests/simulation tests/control tests/learners tests/envs tests/traces tests/studies tests/cli
 
 .PHONY: demo test test-thorough test-deep coverage lint docs docs-serve katex wheel fuzz notebooks test-minimum check check-all bench bench-compare clean
 

@@ -125,19 +125,20 @@ def fill_ahead(process, link, settled, c, later, sums):
     index, weight, count = process.index[now], process.weight[now], process.count[now]
     for line in range(0, S * A, ROWS):
         lines = rows_of_tile(line, S * A - 1)
-        for i in range(0, wide, COLUMNS):
+        for i in range(0, n, COLUMNS):
             if process.full[now]:
                 tile_of_sums(weight, lines, later[i // COLUMNS], sums)
             else:
                 _sums_of_lists(index, weight, count, lines, later[i // COLUMNS], sums)
+            s, a = line // A, line % A
             for k in range(min(ROWS, S * A - line)):
-                s, a = (line + k) // A, (line + k) % A
-                out = settled.ahead[first + s, a * wide + i : a * wide + min(i + COLUMNS, wide)]
-                for j in range(len(out)):
-                    out[j] = sums[k * COLUMNS + j] if i + j < n else 0.0
+                out, at = settled.ahead[first + s], a * wide + i
+                for j in range(min(COLUMNS, n - i)):
+                    out[np.uintp(at + j)] = sums[np.uintp(k * COLUMNS + j)]
                 if i == 0:
-                    out[GAIN_LOW] += process.rewards[reward_step, s, a]
-                    out[GAIN_UP] += process.rewards[reward_step, s, a]
+                    out[at + GAIN_LOW] += process.rewards[reward_step, s, a]
+                    out[at + GAIN_UP] += process.rewards[reward_step, s, a]
+                s, a = (s, a + 1) if a + 1 < A else (s + 1, 0)
 
 
 @_short

@@ -54,9 +54,10 @@ def time_left(seconds: float | None) -> str:
 
 def decades_closed(first: float, now: float, wanted: float) -> tuple[int, int]:
     """(done, total) of a gap that was `first`, is `now` and shall be `wanted`, in hundredths of a decade."""
-    least = 1e-300
-    total = math.log10(max(first, least) / max(wanted, least))
-    return round(100 * max(math.log10(max(first, least) / max(now, least)), 0.0)), max(round(100 * total), 1)
+    decades = [
+        math.log10(max(gap, 1e-300)) for gap in (first, now, wanted)
+    ]  # a quotient of gaps may be too large for a number
+    return round(100 * max(decades[0] - decades[1], 0.0)), max(round(100 * (decades[0] - decades[2])), 1)
 
 
 @contextmanager

@@ -322,7 +322,9 @@ def search(process, link, tables, graph, settled, node, law, corners, limits):
         _let_stand(settled, first, law[0], law[1], law[2])
     opened = graph.count[OPENED]
     h, came, below = first, FROM_ABOVE, (0.0, 0.0, np.int64(-1))
-    while True:  # h as it is: else the places of all that a level may need are worked out each time, used or not
+    while (
+        True
+    ):  # hide h from the compiler, which else works out in advance where all that a level may need stands, used or not
         h = np.uintp(as_it_is(h))
         real, whole, closed, follow = settled.real[h], settled.whole[h], False, False
         if came == FROM_ABOVE:

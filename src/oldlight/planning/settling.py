@@ -11,8 +11,8 @@ which decides most actions at once. What is left is searched depth first along t
 beats what was found; the cut-off (what was found − what is known)/p goes down the blackout; a pruned action keeps its bound as its Q⁺, which stays
 valid for earlier times. Laws that were closed stay in the search's graph with their bounds and with the action that earns the lower one.
 
-Guarantee: with tolerance ε every corner, and every law that matters, is closed to within ε (a pruned action's bound exceeds what was found by at most
-ε, and mixing ticks cannot widen that), so upper − lower ≤ ε at the start; ε = 0 is exact up to rounding. Loss alone is depth 0, late and lossy the
+Guarantee: with tolerance ε every corner, and every law that matters, is closed to within ε: a pruned action's bound exceeds what was found by at most
+ε, and the value of an action is a mean over what comes next, whose gap is at most the largest of theirs. So upper − lower ≤ ε at the start; ε = 0 is exact up to rounding. Loss alone is depth 0, late and lossy the
 depth of its delay; any other link is settled alike. `cap`: no corner of time h counts as more than cap[h] (optimistic learners).
 
 **Memory.** The laws of the graph are remembered to save work alone: a law that is not there is closed once more when it is met again. So a search that

@@ -71,7 +71,7 @@ class Solution(drawing.Result):
     problem : ImpairedMDP
         What was planned.
     value : float
-        What `policy` earns. Behind a channel that is planned by its automaton it is `lower`, which the policy earns at least.
+        What `policy` earns; where a search ended with a gap (losses, and channels that are planned by their automaton), it is `lower`, which the policy earns at least.
     policy : Policy
         The best executable policy.
     lower, upper : float

@@ -181,8 +181,8 @@ def simulate(
         raise ValueError(
             f"steps is {steps!r}, but {problem!r} has its own number of steps; leave it out, or mdp.replace(horizon={steps!r})"
         )
-    refuse_size(problem, N, record)
     workers = thread_count() if threads is None else checks.whole("threads", threads, least=1)
+    refuse_size(problem, N, record, workers)
     played = Spans(problem, policy, number, N, record)
     played.play(workers)
     joined: list[Any] = [np.concatenate([p[k].T for p in played.parts]) if record else None for k in range(3)]

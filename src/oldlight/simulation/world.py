@@ -134,7 +134,9 @@ class World:
         self.index, self.cumulative = successor_sums(mdp)
         self.rewards = np.array(mdp.rewards, order="C")
         self.initial = running_sums(problem.initial)
-        first, links = running_sums(law.first), running_sums(law.interarrival)
+        first = running_sums(law.first)
+        # of delays that are certain no numbers are drawn: the loops read none where a law has one entry
+        links = running_sums(law.interarrival) if law.constant is None else np.ones((1, 1, 1, 1))
         late = -1 if law.constant is None else law.constant
         self.late = problem.warmup or late  # a law ends at the horizon, a warm start may be longer
         self.draws_link = law.constant is None or (problem.loss is not None and len(first) > 1)

@@ -16,7 +16,9 @@ from oracle import random_instance, random_pmf
 from repeats import is_thorough, repeats
 
 TOLERANCE = 1e-10
-SEEDS = list(range(101)) if is_thorough() else [*range(12), 49]  # 12: each kind of process once; 49 is the longest
+SEEDS = (
+    list(range(101)) if is_thorough() else [*range(12), 34, 49]
+)  # 12: each kind of process once; 34 begins with several ages; 49 is the longest
 Kind = tuple[Channel, raw.RawLink]
 
 
@@ -158,3 +160,21 @@ def test_the_in_order_automaton_is_the_delay_planner() -> None:
         channel = ol.StochasticDelay(table[:, None, None, :], first=pmf(rng, 3)).capped(2)
         plan = plan_link(mdp, channel.automaton(mdp.horizon))
         assert abs(plan.lower - ol.solve(ol.ImpairedMDP(mdp, channel)).value) < TOLERANCE
+
+
+def test_a_link_that_shows_the_newest_state_or_nothing_and_begins_with_several_ages() -> None:
+    """No tables beyond corners, and at time 0 several nodes where nothing is seen, of one law: each is worth something else."""
+    values = set()
+    for seed in range(20):
+        rng = np.random.default_rng([seed, 5])
+        mdp, P, R, rho = instance(rng, seed)
+        kernel = [np.append(np.append(p, np.zeros(m)), 1 - p) for m, p in enumerate(rng.random(3))]
+        first = rng.dirichlet(np.ones(4))
+        problem = ol.ImpairedMDP(mdp, ol.AgeChain(kernel, first=first))
+        optimum = raw.value(P, R, rho, raw.Ages(kernel, first))
+        best = ol.solve(problem)
+        assert best.exact
+        assert max(abs(best.lower - optimum), abs(best.upper - optimum)) < TOLERANCE, seed
+        assert abs(float(ol.evaluate(problem, best.policy)) - optimum) < TOLERANCE, seed
+        values.add(round(best.value, 6))
+    assert len(values) == 20

@@ -76,9 +76,14 @@ def begins_at_corners(layers: Layers) -> bool:
     return not any(layers.blocks[0][i].root for _, i, _ in layers.start)
 
 
+def begins_in_one_law(layers: Layers) -> bool:
+    """Is there at most one node of time 0 where nothing is seen? A link that may be of several ages then has several, of the same law, which are worth different values."""
+    return len({i for _, i, age in layers.start if age == NOTHING_NEWER}) <= 1
+
+
 @lru_cache(maxsize=8)
 def first_laws(layers: Layers) -> tuple[Floats, int]:
-    """Depth 0: the probability that the first state is seen in each block of time 0, then that it is not seen; and the block of its law then."""
+    """Depth 0, and at most one law at time 0: the probability that the first state is seen in each block of time 0, then that it is not seen; and the block of its law then."""
     weight, hidden = np.zeros(len(layers.blocks[0]) + 1), [i for _, i, age in layers.start if age == NOTHING_NEWER]
     for p, i, age in layers.start:
         weight[-1 if age == NOTHING_NEWER else i] += p

@@ -34,7 +34,7 @@ from oldlight.arrays import Floats, Ints
 from oldlight.model.channels.automaton import NOTHING_NEWER
 from oldlight.model.mdp import TabularMDP
 from oldlight.planning.ages import Plant
-from oldlight.planning.flat_link import begins_at_corners, block_with_corners
+from oldlight.planning.flat_link import begins_at_corners, begins_in_one_law, block_with_corners
 from oldlight.planning.search import ROUNDING, AgeSearch, span
 
 BATCH = 20_000  # laws that are opened between two looks at the clock and the keyboard
@@ -69,7 +69,8 @@ class SettledSearch(AgeSearch):
         few = min(8, ENOUGH // max(tables.layers.blind_size, 1)) * tables.layers.blind_size
         self._arrange(max(FEWEST, few), options=2 * FEWEST)
         at_corners = begins_at_corners(tables.layers)
-        self._settled = self._corners(True, self.with_sequences, at_corners and tables.layers.depth == 0)
+        at_once = at_corners and tables.layers.depth == 0 and begins_in_one_law(tables.layers)
+        self._settled = self._corners(True, self.with_sequences, at_once)
         self.max_bytes -= self._settled.ahead.nbytes  # at most a quarter of them: the graph has the rest
         if self.cap is not None:
             self._settled.cap[: len(self.cap)] = self.cap
